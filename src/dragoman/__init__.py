@@ -1,0 +1,149 @@
+"""dragoman: one typed language between an agent and its LLM providers.
+
+Importing this loads msgspec and our types, nothing else. Everything that does I/O or needs a table (`connect`, `Anthropic`, `cost`,
+`problems` …) is loaded at first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.accumulator import Accumulator
+from dragoman.errors import (
+    AuthError,
+    ConfigError,
+    ConflictError,
+    ConnectionFailedError,
+    ContextOverflowError,
+    DragomanError,
+    IncompleteStreamError,
+    InvalidInputError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OutputParseError,
+    OverloadedError,
+    PermissionDeniedError,
+    Problem,
+    ProtocolError,
+    ProviderError,
+    QuotaExceededError,
+    RateLimitedError,
+    RequestTimeoutError,
+    RequestTooLargeError,
+    ServerError,
+    StorageError,
+    UnsupportedStopError,
+    is_retryable,
+)
+from dragoman.event import (
+    BlockStart,
+    BlockStop,
+    CitationDelta,
+    Event,
+    Failed,
+    MessageStart,
+    MessageStop,
+    Notice,
+    OpaqueEvent,
+    Retrying,
+    SignatureDelta,
+    TextDelta,
+    ThinkingDelta,
+    ToolInputDelta,
+    UsageUpdate,
+)
+from dragoman.message import (
+    Audio,
+    Base64,
+    Block,
+    CacheControl,
+    Citation,
+    Document,
+    FileId,
+    Image,
+    InvalidToolUse,
+    Message,
+    Opaque,
+    Origin,
+    Parts,
+    PlainText,
+    RedactedThinking,
+    Refusal,
+    Role,
+    ServerToolResult,
+    ServerToolUse,
+    Source,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    Url,
+    Video,
+    assistant,
+    system,
+    tool_result,
+    user,
+)
+from dragoman.request import (
+    OutputFormat,
+    ProviderTool,
+    Request,
+    Tenant,
+    ThinkingConfig,
+    Tool,
+    ToolNamed,
+    TraceInfo,
+)
+from dragoman.response import (
+    Iteration,
+    Limit,
+    RateLimits,
+    Response,
+    StopDetails,
+    StopReason,
+    Timing,
+    Usage,
+)
+from dragoman.storage import from_json, to_json
+
+if TYPE_CHECKING:
+    from dragoman.connect import Anthropic as Anthropic
+    from dragoman.connect import connect as connect
+    from dragoman.provider import HTTPProvider as HTTPProvider
+    from dragoman.provider import Provider as Provider
+    from dragoman.provider import ProviderBase as ProviderBase
+    from dragoman.retry import RetryPolicy as RetryPolicy
+    from dragoman.stream import AsyncStream as AsyncStream
+    from dragoman.stream import Stream as Stream
+    from dragoman.transport import Timeouts as Timeouts
+
+_LAZY = {
+    "Anthropic": "dragoman.connect",
+    "connect": "dragoman.connect",
+    "HTTPProvider": "dragoman.provider",
+    "Provider": "dragoman.provider",
+    "ProviderBase": "dragoman.provider",
+    "RetryPolicy": "dragoman.retry",
+    "AsyncStream": "dragoman.stream",
+    "Stream": "dragoman.stream",
+    "Timeouts": "dragoman.transport",
+}
+"""Public names that are loaded at first use, and the module each lives in."""
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+__version__ = "0.1.0"

@@ -1,0 +1,138 @@
+"""Text that arrives in pieces, and the JSON of a tool's input, which is parsed once, when it is whole.
+
+Both the decoders and the `Accumulator` fold deltas; this is the one place that knows how to do it in linear time and what counts as
+an executable input.
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, NoReturn, TypeGuard
+
+import msgspec
+
+from dragoman.message import InvalidReason
+
+__all__ = ["INPUT_DEPTH_LIMIT", "Fragments", "parse_input", "scrub", "scrub_tree"]
+
+JOIN_EVERY = 512
+"""Pieces are joined when so many have come: a long stream then costs a few bytes per delta, not a small string object each."""
+
+INPUT_DEPTH_LIMIT = 256
+"""How deep a tool's input may nest; deeper is `invalid_json` (nothing real comes near, and a parser's stack must not decide)."""
+
+
+class Fragments:
+    """Append is O(1), the whole is O(text), and asking for the text in between costs one join."""
+
+    __slots__ = ("_joined", "_pieces")
+
+    def __init__(self) -> None:
+        self._joined: list[str] = []
+        self._pieces: list[str] = []
+
+    def add(self, piece: str) -> None:
+        """One more piece."""
+        self._pieces.append(piece)
+        if len(self._pieces) >= JOIN_EVERY:
+            self._joined.append("".join(self._pieces))
+            self._pieces.clear()
+
+    def text(self) -> str:
+        """Everything so far."""
+        if self._pieces:
+            self._joined.append("".join(self._pieces))
+            self._pieces.clear()
+        if len(self._joined) > 1:
+            self._joined[:] = ["".join(self._joined)]
+        return self._joined[0] if self._joined else ""
+
+    def __bool__(self) -> bool:
+        return bool(self._pieces or self._joined)
+
+
+def scrub(text: str) -> str:
+    """`text` with each lone surrogate replaced by U+FFFD; surrogates that stand as a pair become their character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def scrub_tree(value: Any) -> Any:
+    """A JSON value with `scrub` applied to every string in it, keys too."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {scrub_tree(k): scrub_tree(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list):
+        return [scrub_tree(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def parse_input(raw: str) -> dict[str, Any] | InvalidReason:
+    """The value of a tool's input text, or why it is none.
+
+    `""` is `{}` (a tool without arguments). Text that ends before its JSON does is `incomplete`; NaN, Infinity, numbers beyond a
+    double, trailing text, bad escapes and control characters are `invalid_json`; anything but an object is `not_an_object`.
+    Nothing is repaired or guessed.
+    """
+    if not raw:
+        return {}
+    if raw.count("{") + raw.count("[") > INPUT_DEPTH_LIMIT and _depth(raw) > INPUT_DEPTH_LIMIT:
+        return "invalid_json"
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        if "truncated" in str(error):
+            return "incomplete"
+        try:  # msgspec refuses lone surrogates, which the standard library reads; what must not pass is refused here
+            value = json.loads(raw, parse_constant=_refuse)
+        except ValueError:
+            return "invalid_json"
+        if not _finite(value):
+            return "invalid_json"
+        value = scrub_tree(value)
+    return value if _is_object(value) else "not_an_object"
+
+
+def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, dict):
+        return all(_finite(v) for v in value.values())  # pyright: ignore[reportUnknownVariableType]
+    return all(_finite(v) for v in value) if isinstance(value, list) else True  # pyright: ignore[reportUnknownVariableType]
+
+
+def _depth(raw: str) -> int:
+    """The deepest nesting of a JSON text, brackets inside strings not counted; stops at the limit."""
+    depth = deepest = 0
+    quoted = escaped = False
+    for char in raw:
+        if quoted:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                quoted = False
+        elif char == '"':
+            quoted = True
+        elif char in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+            if deepest > INPUT_DEPTH_LIMIT:
+                break
+        elif char in "}]":
+            depth -= 1
+    return deepest

@@ -1,0 +1,236 @@
+"""The finished answer: message, stop reason, usage, and what was measured on the way.
+
+Usage is disjoint: every token is in exactly one of `input`, `cache_read`, `cache_write_*`, `output`, so costs and totals are sums.
+`reasoning` and `details` name parts *of* those buckets and are never added to anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from dragoman.message import Extra, InvalidToolUse, Message, ToolUse
+from dragoman.value import Value, own_dict, own_list
+
+if TYPE_CHECKING:
+    from dragoman.event import Notice
+
+__all__ = ["FINISH", "Finish", "Iteration", "Limit", "RateLimits", "Response", "StopDetails", "StopReason", "Timing", "Usage"]
+
+T = TypeVar("T")
+
+StopReason = Literal[
+    "end_turn",
+    "max_tokens",
+    "stop_sequence",
+    "tool_use",
+    "refusal",
+    "pause_turn",
+    "context_exceeded",
+    "compaction",
+    "action_required",
+    "unknown",
+]
+Finish = Literal["stop", "length", "tool_use", "refusal", "other"]
+
+FINISH: dict[StopReason, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "context_exceeded": "length",
+    "tool_use": "tool_use",
+    "refusal": "refusal",
+    "pause_turn": "other",
+    "compaction": "other",
+    "action_required": "other",
+    "unknown": "other",
+}
+"""The coarse meaning of each stop reason, for code that only asks "is it done?"."""
+
+
+class _StopDetailsOptions(Value, frozen=True, kw_only=True):
+    category: str = ""
+    explanation: str = ""
+    extra: Extra = {}
+
+
+class StopDetails(_StopDetailsOptions, frozen=True):
+    """Why a model refused or was stopped. `kind` is `refusal`, `filter`, `guardrail` …"""
+
+    kind: str
+
+    def __post_init__(self) -> None:
+        own_dict(self, "extra")
+
+
+class Usage(Value, frozen=True, kw_only=True):
+    """Token counts of one call, each token in one bucket.
+
+    `input` is the uncached part only; `reasoning` is part of `output`; `cache_write_other` was written with no stated lifetime, or is
+    more than the split explains. `details["output.audio"]` and the like are parts of their bucket. `iterations` exist only if the wire
+    gave them. `reported_cost` is US dollars as a gateway billed. `extra` keeps wire numbers that have no field.
+    """
+
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cache_read: int = 0
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+    cache_write_other: int = 0
+    server_tools: dict[str, int] = {}
+    iterations: Sequence[Iteration] = []
+    details: dict[str, int] = {}
+    reported_cost: Decimal | None = None
+    service_tier: str = ""
+    speed: str = ""
+    inference_geo: str = ""
+    extra: Extra = {}
+
+    def __post_init__(self) -> None:
+        own_list(self, "iterations")
+        own_dict(self, "server_tools", "details", "extra")
+
+    @property
+    def cache_write(self) -> int:
+        """All tokens written to the cache: 5m + 1h + other."""
+        return self.cache_write_5m + self.cache_write_1h + self.cache_write_other
+
+    @property
+    def total_input(self) -> int:
+        """Everything the model read: uncached + cache reads + cache writes."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def total(self) -> int:
+        """Total input plus output, at the top level; the tokens of separately billed iterations are not in it."""
+        return self.total_input + self.output
+
+    def __add__(self, other: Usage) -> Usage:
+        """The usage of two calls: numbers and tables add, iterations concatenate, tags that differ become `""`."""
+        if not isinstance(other, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        costs = [cost for cost in (self.reported_cost, other.reported_cost) if cost is not None]
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
+            cache_read=self.cache_read + other.cache_read,
+            cache_write_5m=self.cache_write_5m + other.cache_write_5m,
+            cache_write_1h=self.cache_write_1h + other.cache_write_1h,
+            cache_write_other=self.cache_write_other + other.cache_write_other,
+            server_tools=_sum(self.server_tools, other.server_tools),
+            iterations=[*self.iterations, *other.iterations],
+            details=_sum(self.details, other.details),
+            reported_cost=sum(costs, Decimal(0)) if costs else None,
+            service_tier=_same(self.service_tier, other.service_tier),
+            speed=_same(self.speed, other.speed),
+            inference_geo=_same(self.inference_geo, other.inference_geo),
+            extra=self.extra if self.extra == other.extra else {},
+        )
+
+
+class _IterationOptions(Value, frozen=True, kw_only=True):
+    model: str = ""
+    usage: Usage
+
+
+class Iteration(_IterationOptions, frozen=True):
+    """One round inside a call (`message`, `compaction`, `advisor_message`, `fallback_message`), billed at its own model."""
+
+    kind: str
+
+
+def _sum(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+    return {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]}
+
+
+def _same(a: str, b: str) -> str:
+    return a if a == b else ""
+
+
+class Limit(Value, frozen=True):
+    """One rate limit as the provider's headers gave it; `reset` is its own text (a date or a duration)."""
+
+    limit: int | None = None
+    remaining: int | None = None
+    reset: str = ""
+
+
+class RateLimits(Value, frozen=True, kw_only=True):
+    """The rate limits that came with an answer; None where the provider said nothing."""
+
+    requests: Limit | None = None
+    tokens: Limit | None = None
+    input_tokens: Limit | None = None
+    output_tokens: Limit | None = None
+
+
+class Timing(Value, frozen=True, kw_only=True):
+    """When things happened. `started` is Unix time; all others are seconds from it, None if it did not happen.
+
+    `first_byte` is of the answer's body; `first_content` is the first content delta or block of any kind; `longest_gap` is the longest
+    wait for the network between two reads of the body; `bytes` counts the body as received.
+    """
+
+    started: float
+    first_byte: float | None = None
+    first_content: float | None = None
+    finished: float | None = None
+    longest_gap: float = 0.0
+    attempts: int = 1
+    bytes: int = 0
+
+
+class Response(Value, frozen=True, kw_only=True):
+    """One finished answer."""
+
+    message: Message
+    stop: StopReason
+    raw_stop: str = ""
+    stop_sequence: str | None = None
+    stop_details: StopDetails | None = None
+    usage: Usage = Usage()  # noqa: RUF009  # frozen
+    id: str = ""
+    model: str = ""
+    request_id: str = ""
+    attempts: int = 1
+    rate_limits: RateLimits | None = None
+    timing: Timing | None = None
+    notices: Sequence[Notice] = []
+    extra: Extra = {}
+
+    def __post_init__(self) -> None:
+        own_list(self, "notices")
+        own_dict(self, "extra")
+
+    @property
+    def text(self) -> str:
+        """The message's text."""
+        return self.message.text
+
+    @property
+    def tool_uses(self) -> list[ToolUse]:
+        """The calls the caller should make."""
+        return self.message.tool_uses
+
+    @property
+    def invalid_tool_uses(self) -> list[InvalidToolUse]:
+        """The calls that must not be made."""
+        return self.message.invalid_tool_uses
+
+    @property
+    def finish(self) -> Finish:
+        """The coarse stop reason."""
+        return FINISH[self.stop]
+
+    def parse(self, type: type[T]) -> T:
+        """The text as a value of `type` (msgspec Struct, dataclass, pydantic model, or any type msgspec reads).
+
+        Raises OutputParseError, which holds the text and the usage, if it does not fit.
+        """
+        from dragoman.schema import parse_output
+
+        return parse_output(self, type)
+

@@ -1,0 +1,221 @@
+"""The transport plug-in: the only place where bytes meet the network.
+
+A transport sends one `HTTPRequest` and gives back an `HTTPResponse` whose body is an iterator of bytes, cut anywhere. That is all a
+simple plug-in needs (the docs show one of 20 lines). A thorough one also honours `Clocks`, which the driver shares with it for the
+length of one attempt: every wait asks `limit()` how long it may take and under which name it fails, and `on_abort` registers what
+must be shut when the caller closes the stream from another thread.
+
+Nothing here imports an event loop or an HTTP client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from threading import Lock
+from time import monotonic
+from typing import Protocol, TypeAlias
+
+from dragoman.errors import Phase, RequestTimeoutError
+from dragoman.value import Value
+from dragoman.wire.base import HTTPRequest
+
+__all__ = [
+    "AsyncHTTPResponse",
+    "AsyncTransport",
+    "Clocks",
+    "HTTPResponse",
+    "HeaderList",
+    "Timeouts",
+    "Transport",
+]
+
+HeaderList: TypeAlias = Sequence[tuple[str, str]]
+"""Response headers, in order; names in any case."""
+
+
+class Timeouts(Value, frozen=True, kw_only=True):
+    """How long to wait for the network, in seconds; None waits for ever. The time a consumer takes never counts.
+
+    `connect`: name look-up, TCP and TLS. `first_byte`: from the request sent to the answer's first byte. `idle`: between two reads of
+    the body; any byte counts, pings too. `content_idle`: between two pieces of content; pings do not count. `total`: the whole call.
+    """
+
+    connect: float | None = 10.0
+    first_byte: float | None = 120.0
+    idle: float | None = 60.0
+    content_idle: float | None = None
+    total: float | None = None
+
+
+class Clocks:
+    """The clocks of one attempt, shared by the driver (which starts and stops them) and the transport (which waits by them).
+
+    Has the attributes of `Timeouts`, so a simple transport can use it as one. `now` is the clock, in seconds; it is passed in so that
+    tests can turn it.
+    """
+
+    def __init__(self, timeouts: Timeouts, *, total_used: float = 0.0, now: Callable[[], float] = monotonic) -> None:
+        self.connect = timeouts.connect
+        self.first_byte = timeouts.first_byte
+        self.idle = timeouts.idle
+        self.content_idle = timeouts.content_idle
+        self.total = timeouts.total
+        self.aborted = False
+        self._now = now
+        self._lock = Lock()
+        self._on_abort: list[Callable[[], None]] = []
+        self._phase: Phase = "connect"
+        self._waiting_since: float | None = None
+        self._phase_used = 0.0
+        self._content_used = 0.0
+        self._total_used = total_used
+
+    # ---- for the transport
+
+    def limit(self) -> tuple[float | None, Phase]:
+        """Seconds that the next wait may take at most (never below 0), and which phase has then run out. None: no limit."""
+        waited = 0.0 if self._waiting_since is None else self._now() - self._waiting_since
+        left: float | None = None
+        phase = self._phase
+        candidates: tuple[tuple[Phase, float | None, float], ...] = (
+            (self._phase, self._phase_timeout(), self._phase_used),
+            ("content_idle", self.content_idle if self._phase == "idle" else None, self._content_used),
+            ("total", self.total, self._total_used),
+        )
+        for name, timeout, used in candidates:
+            if timeout is not None and (left is None or timeout - used - waited < left):
+                left, phase = timeout - used - waited, name
+        return (None if left is None else max(left, 0.0)), phase
+
+    def connected(self) -> None:
+        """A connection is there (new or from the pool): the wait for the first byte begins."""
+        if self._phase == "connect":
+            self._enter("first_byte")
+
+    def expired(self, phase: Phase | None = None) -> RequestTimeoutError:
+        """The error to raise when the time that `limit` gave has passed."""
+        phase = phase or self.limit()[1]
+        seconds = {"connect": self.connect, "first_byte": self.first_byte, "idle": self.idle}.get(phase)
+        seconds = self.content_idle if phase == "content_idle" else self.total if phase == "total" else seconds
+        return RequestTimeoutError(f"{phase} timeout after {seconds:g} s" if seconds is not None else f"{phase} timeout", phase=phase)
+
+    def on_abort(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, from whatever thread aborts, to make a blocked wait end at once. Called immediately if that has happened."""
+        with self._lock:
+            if not self.aborted:
+                self._on_abort.append(callback)
+                return
+        callback()
+
+    # ---- for the driver
+
+    def abort(self) -> None:
+        """End every wait of this attempt. Idempotent; from any thread."""
+        with self._lock:
+            callbacks, self._on_abort = self._on_abort, []
+            self.aborted = True
+        for callback in callbacks:
+            callback()
+
+    def resume(self) -> None:
+        """The driver begins to wait for the network."""
+        self._waiting_since = self._now()
+
+    def pause(self) -> float:
+        """The wait is over; returns how long it was."""
+        if self._waiting_since is None:
+            return 0.0
+        waited = self._now() - self._waiting_since
+        self._waiting_since = None
+        self._phase_used += waited
+        self._content_used += waited
+        self._total_used += waited
+        return waited
+
+    def received(self) -> None:
+        """Bytes of the answer have come: the idle clock starts anew."""
+        self._enter("idle")
+
+    def content(self) -> None:
+        """Content has come."""
+        self._content_used = 0.0
+
+    @property
+    def total_used(self) -> float:
+        """Seconds of waiting so far, for the next attempt's clocks."""
+        return self._total_used
+
+    def _enter(self, phase: Phase) -> None:
+        if phase == "idle" and self._phase != "idle":
+            self._content_used = 0.0
+        self._phase = phase
+        self._phase_used = 0.0
+        if self._waiting_since is not None:  # in the middle of a wait: what has passed belongs to the old phase
+            now = self._now()
+            waited = now - self._waiting_since
+            self._content_used += waited
+            self._total_used += waited
+            self._waiting_since = now
+
+    def _phase_timeout(self) -> float | None:
+        if self._phase == "connect":
+            return self.connect
+        return self.first_byte if self._phase == "first_byte" else self.idle
+
+
+class HTTPResponse(Protocol):
+    """An answer whose body has not been read yet."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> HeaderList: ...
+    def __iter__(self) -> Iterator[bytes]:
+        """The body's bytes, decoded from any content encoding, cut anywhere; ends at the end of the body."""
+        ...
+
+    def read(self) -> bytes:
+        """The rest of the body, whole."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection: back to the pool if the body was read to its end, else shut at once. Idempotent, any thread."""
+        ...
+
+
+class Transport(Protocol):
+    """Sends requests. Serves any number of threads at once.
+
+    Raises ConnectionFailedError and RequestTimeoutError, the foreign exception as `__cause__`; no foreign exception leaks.
+    """
+
+    def send(self, request: HTTPRequest, timeouts: Clocks) -> HTTPResponse:
+        """Send and wait for the answer's head."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections. The transport may be used again: it then opens new ones."""
+        ...
+
+
+class AsyncHTTPResponse(Protocol):
+    """As `HTTPResponse`, for an event loop."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> HeaderList: ...
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+    async def read(self) -> bytes: ...
+    async def close(self) -> None: ...
+
+
+class AsyncTransport(Protocol):
+    """As `Transport`, for any number of event loops, each with its own connections. Offers `sleep`, so that the driver needs no loop."""
+
+    async def send(self, request: HTTPRequest, timeouts: Clocks) -> AsyncHTTPResponse: ...
+    async def sleep(self, seconds: float, clocks: Clocks) -> None:
+        """Wait, at most until `clocks.abort()`."""
+        ...
+
+    async def close(self) -> None: ...
