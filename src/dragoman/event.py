@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from dragoman.errors import ProviderError
 from dragoman.message import Block, Citation, Extra
-from dragoman.response import StopDetails, StopReason, Usage
+from dragoman.response import Notice, StopDetails, StopReason, Usage
 from dragoman.value import Value, snake_case
 
 __all__ = [
@@ -128,19 +128,6 @@ class OpaqueEvent(_OpaqueEventOptions, frozen=True, tag=snake_case, tag_field="t
 
     data: dict[str, Any]
     type: ClassVar[Literal["opaque_event"]] = "opaque_event"
-
-
-class _NoticeOptions(Value, frozen=True, kw_only=True):
-    index: int | None = None
-    path: str | None = None
-
-
-class Notice(_NoticeOptions, frozen=True, tag=snake_case, tag_field="type"):
-    """Something odd that was tolerated or changed: `code` for programs, `message` for people. Never quotes content."""
-
-    code: str
-    message: str
-    type: ClassVar[Literal["notice"]] = "notice"
 
 
 class _MessageStopOptions(Value, frozen=True, kw_only=True):

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from dragoman.message import Extra, InvalidToolUse, Message, ToolUse
-from dragoman.value import Value, own_dict, own_list
+from dragoman.value import Value, own_dict, own_list, snake_case
 
-if TYPE_CHECKING:
-    from dragoman.event import Notice
-
-__all__ = ["FINISH", "Finish", "Iteration", "Limit", "RateLimits", "Response", "StopDetails", "StopReason", "Timing", "Usage"]
+__all__ = ["FINISH", "Finish", "Iteration", "Limit", "Notice", "RateLimits", "Response", "StopDetails", "StopReason", "Timing", "Usage"]
 
 T = TypeVar("T")
 
@@ -183,6 +180,22 @@ class Timing(Value, frozen=True, kw_only=True):
     bytes: int = 0
 
 
+class _NoticeOptions(Value, frozen=True, kw_only=True):
+    index: int | None = None
+    path: str | None = None
+
+
+class Notice(_NoticeOptions, frozen=True, tag=snake_case, tag_field="type"):
+    """Something odd that was tolerated or changed: `code` for programs, `message` for people. Never quotes content.
+
+    An event of the stream (`dragoman.event`), kept in the response too.
+    """
+
+    code: str
+    message: str
+    type: ClassVar[Literal["notice"]] = "notice"
+
+
 class Response(Value, frozen=True, kw_only=True):
     """One finished answer."""
 
@@ -191,7 +204,7 @@ class Response(Value, frozen=True, kw_only=True):
     raw_stop: str = ""
     stop_sequence: str | None = None
     stop_details: StopDetails | None = None
-    usage: Usage = Usage()  # noqa: RUF009  # frozen
+    usage: Usage = Usage()
     id: str = ""
     model: str = ""
     request_id: str = ""
@@ -233,4 +246,3 @@ class Response(Value, frozen=True, kw_only=True):
         from dragoman.schema import parse_output
 
         return parse_output(self, type)
-

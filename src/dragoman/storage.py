@@ -1,0 +1,463 @@
+"""The stored form: values to JSON and back, stable over versions, losing nothing that a newer version wrote.
+
+Strategy. The types are the schema: msgspec writes and reads them at the speed of C, and that is the whole story for nearly every
+value. What msgspec cannot say is looked for in its output or in its refusal, and only then handled in Python:
+
+* writing: `null` in the output may be a NaN (refused, with its path); `"dragoman"` may be a block or event that an older version
+  of us did not know (`Opaque(wire="dragoman")`), which is written back as itself; a lone surrogate goes through `json`.
+* reading: what the typed decoder refuses is parsed untyped, walked along its type (`_Walk`) and converted again: unknown blocks
+  become `Opaque`, unknown events `OpaqueEvent`, unknown stop reasons `unknown`, and `v` is checked. Bad data stays bad.
+
+The format is additive: defaults are left out, tags and names never change, `v` is left out while it is 1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import lru_cache
+from math import isfinite
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast, get_args, overload
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman.errors import KINDS, Phase, ProviderError, RequestTimeoutError, StorageError, UnsupportedStopError
+from dragoman.event import Event, OpaqueEvent
+from dragoman.message import Block, Message, Opaque, ServerToolResult, ServerToolUse, Source, ToolUse
+from dragoman.request import Request
+from dragoman.response import Response, StopReason
+
+__all__ = ["VERSION", "from_builtins", "from_json", "json_schema", "to_builtins", "to_json"]
+
+T = TypeVar("T")
+
+VERSION = 1
+"""The version of the stored form that is written, and the newest that is read."""
+
+OWN_WIRE = "dragoman"
+"""The `wire` of an Opaque that holds a stored block of a version newer than ours."""
+
+_BLOCK_TAGS = frozenset(cls.type for cls in get_args(Block))
+_SOURCE_TAGS = frozenset(cls.type for cls in get_args(Source))
+_EVENT_TAGS = frozenset(cls.type for cls in get_args(Event))
+_SOURCED = frozenset({"image", "audio", "video", "document"})
+_STOPS = frozenset(get_args(StopReason))
+_PHASES = frozenset(get_args(Phase))
+
+
+# ---- writing
+
+
+def to_json(value: object) -> bytes:
+    """The stored form of a Message, Request, Response, block, event, or a list or dict of these, as UTF-8 JSON.
+
+    The same value gives the same bytes, on every platform. Raises StorageError with the path of what JSON cannot hold (NaN, infinity,
+    a foreign object, nesting beyond the interpreter's recursion limit).
+    """
+    try:
+        data = _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return _escaped(value)
+    except RecursionError:
+        raise StorageError(_TOO_DEEP) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _unstorable(value, str(error)) from None
+    if b"null" in data or b'"reported_cost"' in data:
+        _refuse_non_finite(value)
+    if b'"dragoman"' in data:
+        data = _ENCODER.encode(_lowered(value))
+    return data
+
+
+def to_builtins(value: object) -> Any:
+    """The stored form as dicts, lists, strings and numbers, for a JSON writer of your own. Raises StorageError as `to_json` does."""
+    try:
+        _refuse_non_finite(value)
+        return msgspec.to_builtins(_lowered(value), enc_hook=_write_hook, str_keys=True)
+    except RecursionError:
+        raise StorageError(_TOO_DEEP) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _unstorable(value, str(error)) from None
+
+
+def _escaped(value: object) -> bytes:
+    """As `to_json`, for a value with lone surrogates, which msgspec refuses: written as `\\udXXX`."""
+    try:
+        text = json.dumps(to_builtins(value), ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise StorageError(_TOO_DEEP) from None
+    return text.encode("utf-8", "backslashreplace")  # only surrogates have no UTF-8, and their replacement is JSON's own escape
+
+
+class _StoredError(msgspec.Struct, omit_defaults=True):
+    """What is kept of a ProviderError. `phase` is RequestTimeoutError's, `raw` is UnsupportedStopError's."""
+
+    kind: str
+    type: str = ""
+    message: str = ""
+    status: int | None = None
+    code: str = ""
+    request_id: str = ""
+    retry_after: float | None = None
+    retryable: bool | None = None
+    phase: str = ""
+    raw: str = ""
+
+
+def _stored_error(error: ProviderError) -> _StoredError:
+    return _StoredError(
+        kind=error.kind,
+        type=error.type,
+        message=error.message,
+        status=error.status,
+        code=error.code,
+        request_id=error.request_id,
+        retry_after=error.retry_after,
+        retryable=error.retryable,
+        phase=error.phase if isinstance(error, RequestTimeoutError) else "",
+        raw=error.raw if isinstance(error, UnsupportedStopError) else "",
+    )
+
+
+def _write_hook(value: object) -> object:
+    if isinstance(value, ProviderError):
+        return _stored_error(value)
+    raise TypeError(f"a {type(value).__name__} is not JSON")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_write_hook)
+
+
+def _lowered(value: Any) -> Any:
+    """The value with each Opaque and OpaqueEvent of ours replaced by the data it holds; the value itself if there is none."""
+    if isinstance(value, Opaque):
+        return value.data if value.wire == OWN_WIRE and _is_unknown_block(value.data) else value
+    if isinstance(value, OpaqueEvent):
+        ours = value.wire == OWN_WIRE and value.index is None and value.kind == value.data.get("type") and _is_unknown_event(value.data)
+        return value.data if ours else value
+    if isinstance(value, ServerToolResult):  # its content is the wire's, not ours
+        return value
+    if isinstance(value, msgspec.Struct):
+        changes: dict[str, Any] = {}
+        for name in value.__struct_fields__:
+            field = getattr(value, name)
+            if isinstance(field, msgspec.Struct | list) and (lowered := _lowered(field)) is not field:
+                changes[name] = lowered
+        return replace(value, **changes) if changes else value
+    if isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        lowered_items = [_lowered(item) for item in items]
+        return value if all(new is old for new, old in zip(lowered_items, items, strict=True)) else lowered_items  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {key: _lowered(item) for key, item in cast("dict[Any, Any]", value).items()}
+    return value
+
+
+# ---- what JSON cannot hold
+
+_TOO_DEEP = "nested too deeply to be stored or read"
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    """What stands in a value, each with its step of the path."""
+    if isinstance(value, ProviderError):
+        value = _stored_error(value)
+    if isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield f".{name}", getattr(value, name)
+    elif isinstance(value, dict):
+        for key, item in cast("dict[Any, Any]", value).items():
+            yield (f".{key}" if str(key).isidentifier() else f"[{key!r}]"), item
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(cast("list[Any]", value)):
+            yield f"[{index}]", item
+
+
+def _is_non_finite(value: Any) -> bool:
+    return not (isfinite(value) if isinstance(value, float) else value.is_finite() if isinstance(value, Decimal) else True)
+
+
+def _refuse_non_finite(value: object) -> None:
+    """Raise StorageError if a NaN or an infinity stands anywhere in the value (msgspec would write `null`)."""
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if _is_non_finite(item):
+            raise _unstorable(value, "NaN and infinity are not JSON")
+        stack.extend(child for _, child in _children(item))
+
+
+def _unstorable(value: object, reason: str) -> StorageError:
+    """The error for a value that cannot be written, with the path of the first thing in it that is to blame."""
+    stack: list[tuple[str, Any]] = [("$", value)]
+    while stack:
+        path, item = stack.pop()
+        children = list(_children(item))
+        if not children and (problem := _leaf_problem(item)):
+            return StorageError(f"cannot be stored: {problem}, at {path}", path)
+        stack.extend((path + step, child) for step, child in reversed(children))
+    return StorageError(f"cannot be stored: {reason}")
+
+
+def _leaf_problem(value: Any) -> str:
+    if _is_non_finite(value):
+        return "NaN and infinity are not JSON"
+    try:
+        _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return ""
+    except (TypeError, ValueError, OverflowError) as error:
+        return str(error)
+    return ""
+
+
+# ---- reading
+
+
+@overload
+def from_json(data: bytes | str) -> Message: ...
+@overload
+def from_json(data: bytes | str, type: type[T]) -> T: ...
+@overload
+def from_json(data: bytes | str, type: Any) -> Any: ...
+def from_json(data: bytes | str, type: Any = Message) -> Any:
+    """The value that `to_json` wrote. `type` is Message, Request, Response, a block, a union such as `Block` or `Event`, or `list[…]`.
+
+    Raises StorageError with the path (`$.content[0].text`) for data that is not of this type, was written by a newer format version,
+    or is not JSON; and nothing else.
+    """
+    if isinstance(data, str):
+        data = data.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape
+    if b'"v"' not in data:
+        try:
+            value = _decoder(type).decode(data)
+        except (msgspec.MsgspecError, RecursionError):
+            pass  # the slow path reads it, or says what is wrong
+        else:
+            if b'"reported_cost"' in data:
+                _refuse_non_finite(value)
+            return value
+    return from_builtins(_parse(data), type)
+
+
+@overload
+def from_builtins(obj: object, type: type[T]) -> T: ...
+@overload
+def from_builtins(obj: object, type: Any) -> Any: ...
+def from_builtins(obj: object, type: Any) -> Any:
+    """The value whose stored form, as dicts and lists, is `obj`; values already made may stand in it. Raises StorageError."""
+    try:
+        walk = _walk(type)
+        value = msgspec.convert(obj if walk is None else walk(obj, "$"), type, dec_hook=_read_hook)
+        _refuse_non_finite(value)
+    except RecursionError:
+        raise StorageError(_TOO_DEEP) from None
+    except msgspec.ValidationError as error:
+        raise _unreadable(error) from None
+    return value
+
+
+def _parse(data: bytes) -> Any:
+    """Plain JSON, with lone surrogates allowed."""
+    try:
+        return msgspec.json.decode(data)
+    except RecursionError:
+        raise StorageError(_TOO_DEEP) from None
+    except msgspec.MsgspecError as error:
+        if b"\\u" not in data:
+            raise _unreadable(error) from None
+        try:
+            return json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
+        except RecursionError:
+            raise StorageError(_TOO_DEEP) from None
+        except ValueError:
+            raise _unreadable(error) from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if isfinite(value) else _refuse(text)
+
+
+_AT = re.compile(r"^(?P<what>.*?)(?: - at .*?`(?P<path>\$.*)`)?$", re.DOTALL)
+
+
+def _unreadable(error: msgspec.MsgspecError) -> StorageError:
+    """msgspec's refusal as ours: its path kept, the values it quotes left out."""
+    match = _AT.match(str(error))
+    assert match is not None  # every part is optional
+    what, path = match["what"], match["path"] or "$"
+    if what.startswith(("Invalid value", "Invalid enum value")):
+        what = "Not one of the allowed values"
+    return StorageError(f"cannot be read: {what}, at {path}", path)
+
+
+@lru_cache(maxsize=256)
+def _decoder(type: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type, dec_hook=_read_hook)
+
+
+def _read_hook(type: Any, obj: Any) -> object:
+    if type is not ProviderError:
+        raise TypeError(f"{type!r} has no stored form")
+    if isinstance(obj, ProviderError):
+        return obj
+    stored = msgspec.convert(obj, _StoredError)
+    cls = KINDS.get(stored.kind, ProviderError)
+    fields: dict[str, Any] = {
+        "type": stored.type,
+        "status": stored.status,
+        "code": stored.code,
+        "request_id": stored.request_id,
+        "retry_after": stored.retry_after,
+    }
+    if cls is RequestTimeoutError:
+        fields["phase"] = stored.phase if stored.phase in _PHASES else "server"
+    elif cls is UnsupportedStopError:
+        fields["raw"] = stored.raw
+    error = cls(stored.message, **fields)
+    if stored.retryable is not None:
+        error.retryable = stored.retryable
+    if cls is ProviderError:
+        vars(error)["kind"] = stored.kind  # of a newer version: written back as it came
+    return error
+
+
+# ---- what a newer version wrote
+
+Walk: TypeAlias = Callable[[Any, str], Any]
+"""Takes untyped JSON and its path; gives it back with what this version does not know put into forms that it does."""
+
+
+def _is_unknown(data: object, tags: frozenset[str]) -> bool:
+    if not isinstance(data, dict):
+        return False
+    tag: object = cast("dict[str, object]", data).get("type")
+    return isinstance(tag, str) and tag not in tags
+
+
+def _is_unknown_block(data: dict[str, Any]) -> bool:
+    return _is_unknown(data, _BLOCK_TAGS) or (data.get("type") in _SOURCED and _is_unknown(data.get("source"), _SOURCE_TAGS))
+
+
+def _is_unknown_event(data: dict[str, Any]) -> bool:
+    return _is_unknown(data, _EVENT_TAGS)
+
+
+@lru_cache(maxsize=256)
+def _walk(type: Any) -> Walk | None:
+    from msgspec import inspect
+
+    return _Walker().of(inspect.type_info(type))
+
+
+class _Walker:
+    """Builds the walk of one type from msgspec's description of it; None where nothing can need a change."""
+
+    def __init__(self) -> None:
+        self._structs: dict[type, Walk] = {}
+
+    def of(self, info: Any) -> Walk | None:
+        """The walk of a described type."""
+        match type(info).__name__:
+            case "UnionType":
+                return self._union(info.types)
+            case "StructType":
+                return self._union((info,))
+            case "ListType" | "VarTupleType" | "CollectionType":
+                return self._list(info.item_type)
+            case "DictType":
+                return self._dict(info.value_type)
+            case "LiteralType":
+                return _stop if _STOPS.issuperset(info.values) and "end_turn" in info.values else None
+            case _:
+                return None
+
+    def _list(self, item_type: Any) -> Walk | None:
+        walk = self.of(item_type)
+        if walk is None:
+            return None
+        return lambda obj, path: [walk(v, f"{path}[{i}]") for i, v in enumerate(obj)] if isinstance(obj, list) else obj  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+    def _dict(self, value_type: Any) -> Walk | None:
+        walk = self.of(value_type)
+        if walk is None:
+            return None
+        return lambda obj, path: {k: walk(v, f"{path}[...]") for k, v in obj.items()} if isinstance(obj, dict) else obj  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+    def _union(self, infos: tuple[Any, ...]) -> Walk:
+        structs = [info for info in infos if type(info).__name__ == "StructType"]
+        by_tag = {info.tag: self._struct(info) for info in structs}
+        others = [walk for info in infos if info not in structs and (walk := self.of(info)) is not None]
+        tag_field = structs[0].tag_field if structs else None
+        classes = {info.cls for info in structs}
+
+        def walk(obj: Any, path: str) -> Any:
+            if isinstance(obj, dict) and structs:
+                data = cast("dict[str, Any]", obj)
+                if Opaque in classes and _is_unknown_block(data):
+                    return {"type": "opaque", "data": data, "wire": OWN_WIRE}
+                if OpaqueEvent in classes and _is_unknown_event(data):
+                    return {"type": "opaque_event", "data": data, "wire": OWN_WIRE, "kind": data["type"]}
+                step = by_tag.get(data.get(tag_field) if tag_field else None)
+                return data if step is None else step(data, path)
+            for other in others:
+                obj = other(obj, path)
+            return obj
+
+        return walk
+
+    def _struct(self, info: Any) -> Walk:
+        cls: type = info.cls
+        if cls in self._structs:
+            return self._structs[cls]
+        steps: list[tuple[str, Walk]] = []
+
+        def walk(obj: dict[str, Any], path: str) -> Any:
+            if cls in (Message, Request, Response):
+                _check_version(obj, path)
+            changes = {name: step(obj[name], f"{path}.{name}") for name, step in steps if name in obj}
+            if cls in (ToolUse, ServerToolUse) and obj.get("input") == "":
+                changes["input"] = {}
+            return {**obj, **changes} if changes else obj
+
+        self._structs[cls] = walk
+        steps.extend((field.encode_name, step) for field in info.fields if (step := self.of(field.type)) is not None)
+        return walk
+
+
+def _stop(obj: Any, path: str) -> Any:
+    del path
+    return "unknown" if isinstance(obj, str) and obj not in _STOPS else obj
+
+
+def _check_version(obj: dict[str, Any], path: str) -> None:
+    version: object = obj.get("v", 1)
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise StorageError(f"cannot be read: `v` is not a format version (a whole number from 1), at {path}.v", f"{path}.v")
+    if version > VERSION:
+        raise StorageError(
+            f"cannot be read: written in format version {version}, this library reads up to {VERSION}: upgrade dragoman, at {path}.v",
+            f"{path}.v",
+        )
+
+
+# ---- the schema of the stored form
+
+
+def json_schema(type: Any) -> dict[str, Any]:
+    """The JSON schema (2020-12) of a type's stored form."""
+    return msgspec.json.schema(type, schema_hook=_schema_hook)
+
+
+def _schema_hook(type: Any) -> dict[str, Any]:
+    if type is ProviderError:
+        return {"type": "object", "title": "ProviderError", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
+    raise NotImplementedError
