@@ -1,0 +1,126 @@
+"""Prompt-cache marks: which block carries one, and where `cache="auto"` puts ours (spec: anthropic.md §5, cases 2 to 5 and 44).
+
+Strategy. The prefix order of the API is tools, system, messages. A mark whose block is left out or may not carry one (empty text,
+thinking) moves back in that order to the nearest block that can; if that one is marked already, the prefix is cached there anyway and
+the mark is done. With nothing before it, it is dropped.
+
+`auto` adds at most what the caller leaves of the four marks a request may have, the most useful first: the end of the last user turn
+(this request's own prefix), the end of tools + system (shared by all conversations), the end of the user turn before (what the last
+request wrote). A place that carries a mark already needs none. Ours live 5 minutes, but 1 hour before a caller's 1h mark, since a 1h
+mark must not come after a 5m one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+__all__ = ["CARRIERS", "MARKS", "MARK_LIMIT", "MovedMark", "WireBlock", "add_marks", "carry", "settle_marks"]
+
+WireBlock: TypeAlias = dict[str, Any]
+
+MARK_LIMIT = 4
+"""Cache marks that one request may have, the top-level one included."""
+
+MARKS: dict[str, WireBlock] = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
+"""A cache mark on the wire, by its lifetime; shared, never changed."""
+
+CARRIERS = frozenset({"text", "image", "document", "search_result", "tool_use", "tool_result"})
+"""The wire types that a mark may be moved to or put on."""
+
+
+class MovedMark(dict[str, Any]):
+    """Stands among the blocks for a mark that its own block cannot carry."""
+
+
+def carry(blocks: list[WireBlock], mark: WireBlock) -> bool:
+    """Put a mark on the last block that can carry it, unless that one is marked; False if there is none. Changes the list only."""
+    for position in range(len(blocks) - 1, -1, -1):
+        block = blocks[position]
+        if block.get("type") in CARRIERS:
+            if "cache_control" not in block:
+                blocks[position] = {**block, "cache_control": mark}
+            return True
+    return False
+
+
+def settle_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> int:
+    """Replace every `MovedMark` by a mark on the nearest earlier carrier. Returns how many found none."""
+    lost = 0
+    before: list[list[WireBlock]] = []
+    for blocks in (system, *(turn["content"] for turn in turns)):
+        settled: list[WireBlock] = []
+        for block in blocks:
+            if not isinstance(block, MovedMark):
+                settled.append(block)
+            elif not any(carry(earlier, block["mark"]) for earlier in (settled, *reversed(before))) and not _carry_tool(
+                tools, block["mark"]
+            ):
+                lost += 1
+        blocks[:] = settled
+        before.append(blocks)
+    return lost
+
+
+def _carry_tool(tools: list[WireBlock], mark: WireBlock) -> bool:
+    if not tools:
+        return False
+    if "cache_control" not in tools[-1]:
+        tools[-1] = {**tools[-1], "cache_control": mark}
+    return True
+
+
+def add_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock], *, taken: int = 0) -> None:
+    """The marks of `cache="auto"`, added to what the caller marked. `taken`: marks elsewhere (the top-level one)."""
+    free = MARK_LIMIT - taken - sum(1 for _ in _marked(tools, system, turns))
+    places = _places(tools, system, turns)
+    for _, place in zip(range(free), places, strict=False):
+        _carry(place, _ttl_for(place, tools, system, turns))
+
+
+def _carry(place: list[WireBlock], mark: WireBlock) -> None:
+    """As `carry`; the last tool carries whatever its type is."""
+    if not carry(place, mark):
+        _carry_tool(place, mark)
+
+
+def _places(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> list[list[WireBlock]]:
+    """The lists whose ends want a mark of ours, the most useful first."""
+    users = [
+        turn["content"] for turn in reversed(turns) if turn["role"] == "user" and any(b.get("type") in CARRIERS for b in turn["content"])
+    ]
+    last, before = users[:1], users[1:2]
+    prefix = [system or tools] if system or tools else []
+    return [place for place in (*last, *prefix, *before) if not _is_marked_at_end(place)]
+
+
+def _is_marked_at_end(place: list[WireBlock]) -> bool:
+    for block in reversed(place):
+        if "cache_control" in block:
+            return True
+        if block.get("type") in CARRIERS:
+            return False
+    return bool(place) and "cache_control" in place[-1]
+
+
+def _ttl_for(place: list[WireBlock], tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> WireBlock:
+    """1h if a 1h mark follows the end of `place` in prefix order, else 5m."""
+    order = [tools, system, *(turn["content"] for turn in turns)]
+    position = next(index for index, blocks in enumerate(order) if blocks is place)
+    later = order[position + 1 :]
+    return MARKS["1h"] if any(mark.get("ttl") == "1h" for blocks in later for mark in _marks_in(blocks)) else MARKS["5m"]
+
+
+def _marked(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> Iterator[WireBlock]:
+    for blocks in (tools, system, *(turn["content"] for turn in turns)):
+        yield from _marks_in(blocks)
+
+
+def _marks_in(blocks: Sequence[WireBlock]) -> Iterator[WireBlock]:
+    """The marks of these blocks and of those within their content, in order."""
+    for block in blocks:
+        content: Any = block.get("content") if block.get("type") == "tool_result" else None
+        if content.__class__ is list:
+            yield from _marks_in(content)
+        if block.get("cache_control"):
+            yield block["cache_control"]

@@ -1,0 +1,291 @@
+"""A `Request` as a Messages API call (spec: anthropic.md §1 to §5; design §3 for the closed list of what may change on the way).
+
+Strategy. The parts are written by their own files (turns, tools, thinking, cache marks); here they become one body with a fixed order of
+keys, one set of headers, and bytes. Content is never copied: wire dicts point at the caller's strings and objects, and msgspec writes
+them in one go. What that encoder cannot write (lone surrogates) is looked for only when it says so.
+
+The same request gives the same bytes in every process: only lists and dicts are walked, in their own order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+import msgspec
+
+from dragoman.catalog import ModelRules, rules
+from dragoman.errors import InvalidInputError, Problem
+from dragoman.fragments import scrub
+from dragoman.message import RedactedThinking, Thinking
+from dragoman.request import Request
+from dragoman.wire.anthropic.betas import beta_header, body_features
+from dragoman.wire.anthropic.blocks_out import Writer, is_json
+from dragoman.wire.anthropic.cache import MARKS, WireBlock, add_marks, settle_marks
+from dragoman.wire.anthropic.thinking import Settings, settle
+from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
+from dragoman.wire.anthropic.turns import collapse, hoisted, trim_end, write_system, write_turns
+from dragoman.wire.base import HTTPRequest
+
+__all__ = ["COUNT_PATH", "MESSAGES_PATH", "encode", "encode_count"]
+
+MESSAGES_PATH = "/v1/messages"
+COUNT_PATH = "/v1/messages/count_tokens"
+
+COUNTED = frozenset(
+    {
+        "model",
+        "system",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "cache_control",
+        "speed",
+        "messages",
+        "billing_policy",
+        "compaction",
+        "context_management",
+        "mcp_servers",
+    }
+)
+"""The parameters that count_tokens takes (anthropic.md §3)."""
+
+_MERGED = frozenset({"output_config", "metadata"})
+"""Parameters that `extra_body` may complete key by key; of any other the standard field wins whole."""
+
+
+def encode(
+    request: Request, *, stream: bool, label: str, api_version: str, betas: Sequence[str] = (), max_tokens: int | None = None
+) -> HTTPRequest:
+    """The call that asks for an answer. Raises InvalidInputError for what cannot be written."""
+    w, body = _body(request, label, max_tokens)
+    if stream:
+        body["stream"] = True
+    _add_extra_body(w, body, request.extra_body)
+    return _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
+
+
+def encode_count(
+    request: Request, *, label: str, api_version: str, betas: Sequence[str] = (), max_tokens: int | None = None
+) -> HTTPRequest:
+    """The call that counts the input tokens of the same request."""
+    w, body = _body(request, label, max_tokens)
+    _add_extra_body(w, body, {key: value for key, value in request.extra_body.items() if key in COUNTED})
+    body = {key: value for key, value in body.items() if key in COUNTED}
+    return _http(w, request, body, COUNT_PATH, api_version, betas, "application/json")
+
+
+def _http(w: Writer, request: Request, body: WireBlock, path: str, api_version: str, betas: Sequence[str], accept: str) -> HTTPRequest:
+    headers = _headers(w, request, body, api_version, betas, accept)
+    data = _bytes(w, request, body)
+    if w.problems:
+        raise InvalidInputError(w.problems)
+    return HTTPRequest(path=path, headers=headers, body=data, notices=w.notices())
+
+
+# ---- the body
+
+
+def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple[Writer, WireBlock]:
+    """The body without `stream` and `extra_body`, `messages` last."""
+    model = request.model
+    if not model:
+        text = f"{label} request requires a model"
+        raise InvalidInputError([Problem("model", "required", text, "name one in the request or as the provider's default")], text)
+    row = rules(model)
+    given = request.extra_body.get("max_tokens")
+    if isinstance(given, int) and request.max_tokens is None:
+        default_max_tokens = given
+    w = Writer(keep_marks=request.cache != "off", thinking_as_text=request.foreign_thinking == "text")
+    settings = settle(w, request, row, default_max_tokens)
+    tools = write_tools(w, request)
+    positions = hoisted(request)
+    system = write_system(w, request, positions)
+    turns = write_turns(w, request, row, system, positions)
+    if not any(message.role != "system" for message in request.messages) or not (turns or w.problems):
+        text = f"{label} request requires at least one user/assistant message"
+        raise InvalidInputError([Problem("messages", "required", text, "add a user message")], text)
+    automatic = _mark(w, request, row, tools, system, turns)
+    trim_end(turns)
+    collapse(turns)
+    body: WireBlock = {"model": model, "max_tokens": settings.max_tokens}
+    if system:
+        body["system"] = system[0]["text"] if len(system) == 1 and len(system[0]) == 2 else system
+    if tools:
+        body["tools"] = tools
+    body.update(_parameters(w, request, settings, tools, row))
+    if automatic:
+        body["cache_control"] = MARKS["5m"]
+    body["messages"] = turns
+    return w, body
+
+
+def _mark(w: Writer, request: Request, row: ModelRules, tools: list[WireBlock], system: list[WireBlock], turns: list[WireBlock]) -> bool:
+    """Settle the caller's marks and add ours; whether the top-level one is wanted."""
+    if w.moved:
+        lost = settle_marks(tools, system, turns)
+        if lost:
+            w.note("cache_mark_left_out", "a cache mark stands on nothing that can be cached, and nothing before it can", "messages")
+    if not row.caching:
+        return False
+    if request.cache == "auto":
+        add_marks(tools, system, turns, taken=1 if request.extra_body.get("cache_control") else 0)
+    return request.cache == "provider"
+
+
+def _parameters(w: Writer, request: Request, settings: Settings, tools: list[WireBlock], row: ModelRules) -> WireBlock:
+    """Everything that is neither text nor tool, in a fixed order; what is not set is not there."""
+    values: WireBlock = {
+        "tool_choice": write_tool_choice(request, tools, row, thinks=settings.thinks),
+        "thinking": settings.thinking,
+        "output_config": _output_config(request, settings.effort),
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "top_k": request.top_k,
+        "stop_sequences": request.stop_sequences or None,
+        "metadata": _metadata(w, request),
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _output_config(request: Request, effort: str | None) -> WireBlock | None:
+    config: WireBlock = {}
+    if effort is not None:
+        config["effort"] = effort
+    if request.output is not None:
+        config["format"] = {"type": "json_schema", "schema": request.output.schema}
+    return config or None
+
+
+def _metadata(w: Writer, request: Request) -> WireBlock | None:
+    for key in request.metadata:
+        if key != "user_id":
+            w.note("metadata_left_out", "the Messages API knows no metadata but `user_id`", f"metadata.{key}")
+    user_id = request.metadata.get("user_id")
+    return None if user_id is None else {"user_id": user_id}
+
+
+def _add_extra_body(w: Writer, body: WireBlock, extra: Mapping[str, Any]) -> None:
+    """What no field holds. Standard fields win; `messages` stays last."""
+    messages = body.pop("messages")
+    for key, value in extra.items():
+        ours: Any = messages if key == "messages" else body.get(key)
+        if ours is None:
+            body[key] = value
+        elif key in _MERGED and isinstance(value, dict):
+            body[key] = {**value, **ours}
+            if body[key].keys() - value.keys() != ours.keys():
+                w.note("extra_body_ignored", "a field of the request wins over `extra_body`", f"extra_body.{key}")
+        elif ours != value:
+            w.note("extra_body_ignored", "a field of the request wins over `extra_body`", f"extra_body.{key}")
+    body["messages"] = messages
+
+
+# ---- headers
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*").fullmatch
+
+
+def _headers(w: Writer, request: Request, body: WireBlock, api_version: str, betas: Sequence[str], accept: str) -> dict[str, str]:
+    """The protocol's headers and the caller's, who wins; all betas go into one."""
+    headers = {"accept": accept, "content-type": "application/json", "anthropic-version": api_version}
+    given = [*betas, *request.betas]
+    for name, value in request.extra_headers.items():
+        if name.lower() == "anthropic-beta":
+            given.append(value)
+        else:
+            headers[name.lower()] = value
+    header = beta_header(given, [*body_features(body), *w.features])
+    if header:
+        headers["anthropic-beta"] = header
+    for name, value in headers.items():
+        if not _TOKEN(name) or not _VALUE(value):
+            w.problem(
+                "header",
+                "the header has a name or value that HTTP cannot carry",
+                "leave out line ends and the like",
+                f"extra_headers.{name!r}",
+            )
+    return headers
+
+
+# ---- bytes
+
+
+def _as_plain(value: object) -> str:
+    """For msgspec, which takes no subclass of str but enums (`Markup`, `numpy.str_`)."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_as_plain).encode
+
+
+def _bytes(w: Writer, request: Request, body: WireBlock) -> bytes:
+    _check_json(w, body)
+    if w.problems:
+        return b""
+    try:
+        return _encode(body)
+    except UnicodeEncodeError:
+        _refuse_broken_thinking(w, request)
+        return b"" if w.problems else _encode(_scrubbed(body))
+    except TypeError as error:
+        _refuse(f"a value of the request is not JSON: {error}")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InvalidInputError([Problem("request", "not_json", message, "use plain strings, numbers, lists and dicts")])
+
+
+def _check_json(w: Writer, body: WireBlock) -> None:
+    """All that a caller may fill freely, blocks excepted, which are checked as they are written."""
+    for index, tool in enumerate(cast("list[WireBlock]", body.get("tools", ()))):
+        if not is_json(tool):
+            w.problem("not_json", "the tool holds a value that JSON has no form for", "use plain JSON values", f"tools[{index}]")
+    for key, value in body.items():
+        if key not in ("tools", "system", "messages") and not is_json(value):
+            w.problem("not_json", f"`{key}` holds a value that JSON has no form for", "use plain JSON values", key)
+
+
+def _refuse_broken_thinking(w: Writer, request: Request) -> None:
+    """What is signed is sent as it came or not at all (case 96)."""
+    for i, message in enumerate(request.messages):
+        for j, block in enumerate(message.content):
+            texts = (
+                (block.text, block.signature)
+                if isinstance(block, Thinking) and block.signature
+                else (block.data,)
+                if isinstance(block, RedactedThinking)
+                else ()
+            )
+            if any(_is_broken(text) for text in texts):
+                w.problem(
+                    "broken_unicode",
+                    "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed",
+                    "leave the turn's thinking out, or store it without loss",
+                    f"messages[{i}].content[{j}]",
+                )
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def _scrubbed(value: Any) -> Any:
+    """A JSON value with each lone surrogate replaced, in keys too."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {_scrubbed(key): _scrubbed(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        return [_scrubbed(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value

@@ -1,0 +1,228 @@
+"""The conversation as the wire's turns, and the system text before it (spec: anthropic.md §4; design §2 system, §3 closed list).
+
+Strategy. One pass over the messages: each block is written by `blocks_out`, same-role neighbours go to one turn, and what is left empty
+never becomes a turn. Then, only where it is needed: tool results first in a user turn, and no white space at the end of a final
+assistant text. Contents are lists until `collapse`, which writes a lone plain text as a string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from dragoman.catalog import ModelRules
+from dragoman.catalog.ids import spellings
+from dragoman.message import Message, Opaque, Text
+from dragoman.request import Request
+from dragoman.wire.anthropic.blocks import WIRE
+from dragoman.wire.anthropic.blocks_out import BLOCKS, Table, Writer, is_json, is_plain
+from dragoman.wire.anthropic.cache import MovedMark, WireBlock
+
+__all__ = ["collapse", "hoisted", "trim_end", "write_system", "write_turns"]
+
+_SYSTEM_BLOCKS: Table = {Text: BLOCKS[Text], Opaque: BLOCKS[Opaque]}
+"""What a system message in mid-conversation may hold: text, and changes of the tools."""
+
+_MESSAGE_FEATURES = {"clear_at": "clear_at", "output_config": "message_output_config"}
+
+
+# ---- system
+
+
+def hoisted(request: Request) -> list[int]:
+    """The positions of the system messages that go to the system text: the leading ones, or all.
+
+    Only text can go there; a system message that changes the tools stays where it is.
+    """
+    positions: list[int] = []
+    leading = True
+    for position, message in enumerate(request.messages):
+        if message.role != "system":
+            leading = False
+            if request.hoist_system == "leading":
+                break
+        elif (leading or request.hoist_system == "all") and all(block.__class__ is Text for block in message.content):
+            positions.append(position)
+    return positions
+
+
+def write_system(w: Writer, request: Request, positions: Sequence[int]) -> list[WireBlock]:
+    """The system text: `request.system`, then the hoisted messages. One block if all parts are strings, joined by a blank line."""
+    given = request.system
+    parts: list[tuple[str, int, Sequence[Text]]] = [("system", 0, [Text(given)] if isinstance(given, str) else given)]
+    parts += [("messages", position, cast("Sequence[Text]", request.messages[position].content)) for position in positions]
+    if all(_is_string(part) for _, _, part in parts):
+        text = "\n\n".join([part[0].text for _, _, part in parts if part and part[0].text and not part[0].text.isspace()])
+        return [{"type": "text", "text": text}] if text else []
+    blocks: list[WireBlock] = []
+    for w.base, w.message, part in parts:
+        _write_blocks(w, part, _SYSTEM_BLOCKS, blocks)
+    w.base = "messages"
+    return blocks
+
+
+def _is_string(part: Sequence[Text]) -> bool:
+    """Whether a part of the system text counts as a string: it is one plain text, or nothing."""
+    if len(part) != 1:
+        return not part
+    block = part[0]
+    return not block.extra and not block.citations and block.cache is None
+
+
+# ---- turns
+
+
+def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[WireBlock], skipped: Sequence[int]) -> list[WireBlock]:
+    """The turns, each `{"role", "content": [blocks]}`, without the messages at the `skipped` positions.
+
+    A user turn of nothing that can be sent is a problem. A mark before the first turn moves to `system`.
+    """
+    turns: list[WireBlock] = []
+    role = ""
+    mergeable = True
+    empty_user: int | None = None
+    skip = frozenset(skipped)
+    same_model = _Memo(request.model)
+    for index, message in enumerate(request.messages):
+        if index in skip:
+            continue
+        w.message = index
+        if message.origin is not w.origin:
+            _enter_origin(w, message, rules, same_model)
+        own = _message_extra(w, message) if message.extra else None
+        merges = message.role == role and mergeable and not own
+        if not merges:
+            w.ids.turn += 1
+        blocks: list[WireBlock] = []
+        _write_blocks(w, message.content, BLOCKS if message.role != "system" else _SYSTEM_BLOCKS, blocks)
+        if not blocks or (w.moved and all(block.__class__ is MovedMark for block in blocks)):
+            (turns[-1]["content"] if turns else system).extend(blocks)
+            if message.role == "user" and role != "user" and empty_user is None:
+                empty_user = index
+            continue
+        if merges:
+            turns[-1]["content"] += blocks
+            continue
+        if empty_user is not None and message.role != "user":
+            _report_empty(w, empty_user)
+        empty_user = None
+        role = message.role
+        mergeable = not own
+        turns.append({"role": role, "content": blocks, **own} if own else {"role": role, "content": blocks})
+    if empty_user is not None:
+        _report_empty(w, empty_user)
+    for turn in turns:
+        if len(turn["content"]) > 1 and turn["role"] == "user":
+            _results_first(turn)
+    return turns
+
+
+def _write_blocks(w: Writer, content: Sequence[Any], table: Table, out: list[WireBlock]) -> None:
+    for w.block, block in enumerate(content):
+        write = table.get(block.__class__)
+        if write is None:
+            _refuse(w, block)
+            continue
+        wire = write(w, block)
+        if wire is not None:
+            out.append(wire)
+        if w.pending is not None:
+            out.append(w.pending)
+            w.pending = None
+            w.moved = True
+
+
+def _refuse(w: Writer, block: object) -> None:
+    if block.__class__ in BLOCKS:
+        w.problem("system_block", "a system message takes text only", "move the block to a user message")
+    else:
+        w.problem("not_a_block", f"{block.__class__.__name__} is not a content block", "use the block types of dragoman")
+
+
+def _report_empty(w: Writer, index: int) -> None:
+    w.problem(
+        "empty_turn",
+        "nothing is left of this user turn: empty text is not sent",
+        "say something or leave the message out",
+        f"messages[{index}]",
+    )
+
+
+class _Memo:
+    """Whether a model is the one that the request asks, by any spelling of its id."""
+
+    def __init__(self, model: str) -> None:
+        self._model = _bare(model)
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, model: str) -> bool:
+        known = self._known.get(model)
+        if known is None:
+            known = self._known[model] = _bare(model) == self._model
+        return known
+
+
+def _bare(model: str) -> str:
+    *_, bare = spellings(model)
+    return bare
+
+
+def _enter_origin(w: Writer, message: Message, rules: ModelRules, same_model: _Memo) -> None:
+    """What the writer of this message means for its blocks.
+
+    Thinking of another dialect is never sent back. That of another Claude model is left to the API, which ignores it, except where the
+    model binds thinking to what came before it and would refuse (anthropic.md §14); an answer that a fallback model finished is one
+    whole and stays so.
+    """
+    w.origin = origin = message.origin
+    w.foreign = origin is not None and origin.wire != WIRE
+    w.replays_thinking = not w.foreign and (
+        origin is None or not rules.thinking_prefix_bound or not origin.model or same_model(origin.model) or _has_fallback(message)
+    )
+
+
+def _has_fallback(message: Message) -> bool:
+    return any(isinstance(block, Opaque) and block.data.get("type") == "fallback" for block in message.content)
+
+
+def _message_extra(w: Writer, message: Message) -> dict[str, Any]:
+    """What a message carries beside role and content (`clear_at` of a system message)."""
+    for name in message.extra:
+        if name != WIRE:
+            w.note("extra_left_out", f"what a message carries for the {name} dialect is left out", f"messages[{w.message}].extra")
+    own = {key: value for key, value in message.extra.get(WIRE, {}).items() if key not in ("role", "content")}
+    if not is_json(own):
+        w.problem(
+            "not_json", "the message carries a value that JSON has no form for", "use plain JSON values", f"messages[{w.message}].extra"
+        )
+    w.features.update(dict.fromkeys(_MESSAGE_FEATURES[key] for key in own if key in _MESSAGE_FEATURES))
+    return own
+
+
+def _results_first(turn: WireBlock) -> None:
+    """The API wants the results of a user turn before everything else (case 51)."""
+    content: list[WireBlock] = turn["content"]
+    results = [block for block in content if block.get("type") == "tool_result"]
+    if results and any(block is not result for block, result in zip(content, results, strict=False)):
+        turn["content"] = [*results, *(block for block in content if block.get("type") != "tool_result")]
+
+
+# ---- the last touches
+
+
+def trim_end(turns: Sequence[WireBlock]) -> None:
+    """A final assistant text must not end in white space."""
+    if not turns or turns[-1]["role"] != "assistant":
+        return
+    content: list[WireBlock] = turns[-1]["content"]
+    last = content[-1]
+    if last.get("type") == "text" and last["text"][-1:].isspace():
+        content[-1] = {**last, "text": last["text"].rstrip()}
+
+
+def collapse(turns: Sequence[WireBlock]) -> None:
+    """Write a content that is one plain text as a string."""
+    for turn in turns:
+        content = turn["content"]
+        if len(content) == 1 and is_plain(content[0]):
+            turn["content"] = content[0]["text"]

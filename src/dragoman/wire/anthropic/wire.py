@@ -1,0 +1,91 @@
+"""`AnthropicWire`: the Messages API both ways, as one value without state (spec: anthropic.md).
+
+Everything is done by the files beside this one; here is only who does what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.errors import ProviderError
+from dragoman.request import Request
+from dragoman.response import Response
+from dragoman.wire.anthropic.blocks import WIRE
+from dragoman.wire.anthropic.decode import AnthropicDecoder
+from dragoman.wire.anthropic.encode import encode, encode_count
+from dragoman.wire.anthropic.errors import decode_error
+from dragoman.wire.base import Headers, HTTPRequest, lower_headers
+from dragoman.wire.decoder import fold
+
+__all__ = ["API_VERSION", "AnthropicWire"]
+
+API_VERSION = "2023-06-01"
+"""What most clients and every compatible server speak (anthropic.md §18)."""
+
+
+class AnthropicWire:
+    """The wire of Anthropic's Messages API, for clients and, by `decode_request`, for servers.
+
+    `provider` names who is called (in errors and events); `betas` go with every request; `max_tokens` stands in where a request has none.
+    """
+
+    __slots__ = ("_api_version", "_betas", "_label", "_max_tokens", "_provider")
+
+    def __init__(
+        self, *, provider: str = "anthropic", api_version: str = API_VERSION, betas: Sequence[str] = (), max_tokens: int | None = None
+    ) -> None:
+        self._provider = provider
+        self._label = "Anthropic" if provider == "anthropic" else provider
+        self._api_version = api_version
+        self._betas = tuple(betas)
+        self._max_tokens = max_tokens
+
+    def __repr__(self) -> str:
+        return f"AnthropicWire(provider={self._provider!r}, api_version={self._api_version!r})"
+
+    @property
+    def name(self) -> str:
+        """`anthropic`."""
+        return WIRE
+
+    @property
+    def provider(self) -> str:
+        """Who is called."""
+        return self._provider
+
+    @property
+    def api_version(self) -> str:
+        """The `anthropic-version` that is sent; `problems` knows what each refuses."""
+        return self._api_version
+
+    @property
+    def betas(self) -> tuple[str, ...]:
+        """The betas that go with every request."""
+        return self._betas
+
+    @property
+    def max_tokens(self) -> int | None:
+        """What stands in for a request's `max_tokens`."""
+        return self._max_tokens
+
+    def encode(self, request: Request, *, stream: bool) -> HTTPRequest:
+        """The call for an answer. Raises InvalidInputError for what cannot be written; does not validate otherwise."""
+        return encode(
+            request, stream=stream, label=self._label, api_version=self._api_version, betas=self._betas, max_tokens=self._max_tokens
+        )
+
+    def encode_count(self, request: Request) -> HTTPRequest:
+        """The call that counts the request's input tokens. Raises as `encode` does."""
+        return encode_count(request, label=self._label, api_version=self._api_version, betas=self._betas, max_tokens=self._max_tokens)
+
+    def decoder(self, request: Request | None = None, *, status: int = 200, headers: Headers = ()) -> AnthropicDecoder:
+        """A decoder for one answer, streamed or not, successful or not."""
+        return AnthropicDecoder(request=request, status=status, headers=headers, label=self._label, provider=self._provider)
+
+    def decode_response(self, status: int, headers: Headers, body: bytes, request: Request | None = None) -> Response:
+        """A whole answer. Raises ProviderError."""
+        return fold(self.decoder(request, status=status, headers=headers), body)
+
+    def decode_error(self, status: int, headers: Headers, body: bytes) -> ProviderError:
+        """The error that an answer with this status means."""
+        return decode_error(status, lower_headers(headers), body, label=self._label, provider=self._provider)
