@@ -7,7 +7,7 @@ A wire is pure, stateless and shareable. It turns a `Request` into an `HTTPReque
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -115,8 +115,15 @@ class Auth(Protocol):
 
 def lower_headers(headers: Headers) -> dict[str, str]:
     """Headers as a dict with lower-case names; the first value of a repeated name wins."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
     result: dict[str, str] = {}
-    for name, value in pairs:
+    for name, value in _pairs(headers):
         result.setdefault(name.lower(), value)
     return result
+
+
+def _is_mapping(headers: Headers) -> TypeGuard[Mapping[str, str]]:
+    return isinstance(headers, Mapping)
+
+
+def _pairs(headers: Headers) -> Iterable[tuple[str, str]]:
+    return headers.items() if _is_mapping(headers) else headers  # type: ignore[return-value]

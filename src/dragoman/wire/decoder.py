@@ -18,10 +18,11 @@ from dragoman.accumulator import Accumulator
 from dragoman.errors import ERROR_BODY_LIMIT, IncompleteStreamError, ProtocolError, ProviderError
 from dragoman.event import Event, Failed, MessageStart, MessageStop, Notice, OpaqueEvent
 from dragoman.response import RateLimits, Response, Usage
-from dragoman.wire.base import Headers, lower_headers
+from dragoman.wire.base import Headers, Wire, lower_headers
+from dragoman.wire.json_values import is_object
 from dragoman.wire.sse import EventTooLargeError, SSEParser
 
-__all__ = ["BODY_LIMIT", "AnswerDecoder", "fold", "load_json"]
+__all__ = ["BODY_LIMIT", "AnswerDecoder", "ValueDecoder", "fold", "load_json"]
 
 BODY_LIMIT = 64 * 1024 * 1024
 """Bytes of a JSON answer that are read; more is a ProtocolError."""
@@ -233,8 +234,8 @@ class AnswerDecoder(ABC):
                 error = IncompleteStreamError(f"{self.label} request failed: the JSON answer is cut or malformed ({cause})")
             self._finish(error)
             return
-        if isinstance(body, dict):
-            self._body(body)  # pyright: ignore[reportUnknownArgumentType]
+        if is_object(body):
+            self._body(body)
             if not self._ended:
                 self._finish(None)
         else:
@@ -264,3 +265,48 @@ def fold(decoder: AnswerDecoder, body: bytes) -> Response:
     response = accumulator.response()
     limits = decoder.rate_limits
     return response if limits is None else msgspec.structs.replace(response, rate_limits=limits)
+
+
+class ValueDecoder:
+    """A decoder for endpoints that answer with one JSON value instead of a message. Its events only say how the call ended; `result`
+    is the value.
+    """
+
+    request_id = ""
+    rate_limits: RateLimits | None = None
+
+    def __init__(self, wire: Wire) -> None:
+        self.result: Any = None
+        self._wire = wire
+        self._status = 200
+        self._headers: Headers = ()
+        self._buffered = bytearray()
+
+    def begin(self, status: int, headers: Headers) -> ValueDecoder:
+        """Start on an answer; what an earlier attempt gave is forgotten."""
+        self._status, self._headers = status, headers
+        self._buffered.clear()
+        return self
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Keep the bytes."""
+        limit = ERROR_BODY_LIMIT if self._status >= 400 else BODY_LIMIT
+        if self._status < 400 and len(self._buffered) + len(data) > limit:
+            return [Failed(ProtocolError(f"{self._wire.name} request failed: protocol error: the answer is larger than {limit} bytes"))]
+        self._buffered += data[: max(0, limit - len(self._buffered))]
+        return []
+
+    def close(self, error: ProviderError | None = None) -> list[Event]:
+        """Read the value."""
+        body = bytes(self._buffered)
+        if not 200 <= self._status < 300:
+            return [Failed(self._wire.decode_error(self._status, self._headers, body))]
+        if error is not None:
+            return [Failed(error)]
+        try:
+            self.result = load_json(body)
+        except ValueError:
+            excerpt = body[:EXCERPT].decode("utf-8", "replace")
+            text = f"{self._wire.name} request failed: protocol error: HTTP {self._status} with a body that is not JSON"
+            return [Failed(ProtocolError(text, status=self._status, body=excerpt))]
+        return [MessageStop("end_turn")]

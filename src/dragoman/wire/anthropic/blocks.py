@@ -31,6 +31,7 @@ from dragoman.message import (
     ToolUse,
     Url,
 )
+from dragoman.wire.json_values import is_list, is_object
 
 __all__ = ["SERVER_RESULTS", "WIRE", "block_of", "is_server_side"]
 
@@ -51,7 +52,7 @@ SERVER_RESULTS = frozenset(
 """Wire types that are a `ServerToolResult`."""
 
 
-class _Misfit(Exception):  # noqa: N818  # never leaves this file
+class _Misfit(Exception):  # never leaves this file
     """A known key has a shape of its own: keep the block whole."""
 
 
@@ -92,15 +93,15 @@ def _object(data: dict[str, Any], key: str) -> dict[str, Any]:
     value = data.get(key)
     if value is None:
         return {}
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise _Misfit
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 def _items(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):  # pyright: ignore[reportUnknownVariableType]
+    if not is_list(value) or not all(is_object(item) for item in value):
         raise _Misfit
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return value
 
 
 def _extra(data: dict[str, Any], *known: str) -> Extra:
@@ -113,14 +114,13 @@ def _extra(data: dict[str, Any], *known: str) -> Extra:
 
 
 def _cache(data: dict[str, Any]) -> CacheControl | None:
-    mark = data.get("cache_control")
-    if mark == {"type": "ephemeral"}:
-        return CacheControl()
-    if isinstance(mark, dict) and mark.get("type") == "ephemeral" and mark.keys() == {"type", "ttl"}:  # pyright: ignore
-        ttl: Any = mark["ttl"]
-        if ttl in ("5m", "1h"):
+    match data.get("cache_control"):
+        case {"type": "ephemeral", "ttl": "5m" | "1h" as ttl, **rest} if not rest:
             return CacheControl(ttl)
-    return None
+        case {"type": "ephemeral", **rest} if not rest:
+            return CacheControl()
+        case _:
+            return None
 
 
 def _citations(data: dict[str, Any]) -> list[Citation]:
@@ -172,14 +172,14 @@ def _image(data: dict[str, Any]) -> Block:
 
 
 def _document(data: dict[str, Any]) -> Block:
-    cite = data.get("citations")
-    if cite is not None and (not isinstance(cite, dict) or cite.keys() - {"enabled"} or not isinstance(cite.get("enabled", False), bool)):  # pyright: ignore
+    cite = _object(data, "citations")
+    if cite.keys() - {"enabled"} or not isinstance(cite.get("enabled", False), bool):
         raise _Misfit
     return Document(
         _source(data),
         title=_optional(data, "title"),
         context=_optional(data, "context"),
-        cite=bool(cite and cite.get("enabled")),  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        cite=cite.get("enabled", False),
         cache=_cache(data),
         extra=_extra(data, "source", "title", "context", "citations"),
     )

@@ -1,4 +1,4 @@
-"""Anthropic's answers as events: the stream, and the whole body through the same code (spec: anthropic.md §6, §8–§11, §16, §19).
+"""Anthropic's answers as events: the stream, and the whole body through the same code (spec: anthropic.md §6, §8 to §11, §16, §19).
 
 Strategy. Nearly every frame is a `content_block_delta` of one of four kinds: one typed msgspec decode, one look-up of its block, one
 append, one event. Everything else is rare, is decoded as a plain dict so that no key is lost, and goes through a table from `type` to
@@ -21,7 +21,6 @@ from dragoman.event import (
     BlockStart,
     BlockStop,
     CitationDelta,
-    Event,
     Failed,
     MessageStart,
     MessageStop,
@@ -49,6 +48,7 @@ from dragoman.wire.anthropic.errors import decode_error, rate_limits, stream_err
 from dragoman.wire.anthropic.usage import WireUsage
 from dragoman.wire.base import Headers
 from dragoman.wire.decoder import AnswerDecoder, load_json
+from dragoman.wire.json_values import as_list, as_object, as_string, is_object
 
 __all__ = ["HOSTED", "STOP_REASONS", "AnthropicDecoder", "is_hosted"]
 
@@ -178,22 +178,21 @@ class AnthropicDecoder(AnswerDecoder):
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._rare_frame(data, event, last=last)
             return
-        if frame.__class__ is _Ping:
+        if isinstance(frame, _Ping):
             return
         block = self._open.get(frame.index)
         delta = frame.delta
         if block is None or delta.__class__ is not block.fits or block.held or self._stop is not None:
             self._delta(frame.index, load_json(data)["delta"])
-            return
-        if delta.__class__ is _TextDelta:
+        elif isinstance(delta, _TextDelta):
             if delta.text:
                 block.fragments.add(delta.text)
                 self._out.append(TextDelta(block.index, delta.text))
-        elif delta.__class__ is _InputDelta:
+        elif isinstance(delta, _InputDelta):
             if delta.partial_json:
                 block.fragments.add(delta.partial_json)
                 self._out.append(ToolInputDelta(block.index, delta.partial_json))
-        elif delta.thinking:
+        elif isinstance(delta, _ThinkingDelta) and delta.thinking:
             block.fragments.add(delta.thinking)
             self._out.append(ThinkingDelta(block.index, delta.thinking))
 
@@ -206,10 +205,10 @@ class AnthropicDecoder(AnswerDecoder):
             elif not last and data.strip() not in (b"", b"[DONE]"):
                 self._protocol_error("an event's data is not JSON", body=data)
             return
-        if not isinstance(value, dict):
+        if not is_object(value):
             self._break("an event's data is JSON but not an object", body=data)
             return
-        frame: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        frame = value
         kind = frame.get("type")
         if event == b"error" or kind == "error":
             self._on_error(frame)
@@ -235,14 +234,14 @@ class AnthropicDecoder(AnswerDecoder):
 
     def _on_message_start(self, frame: dict[str, Any]) -> None:
         message = frame.get("message")
-        if not isinstance(message, dict):
+        if not is_object(message):
             self._break("message_start without a message")
             return
-        self._message(message)  # pyright: ignore[reportUnknownArgumentType]
+        self._message(message)
 
     def _message(self, message: dict[str, Any]) -> None:
         """The head of an answer; its content and stop reason too, where they are there already."""
-        identity = _string(message.get("id"))
+        identity = as_string(message.get("id"))
         if self._started:
             if identity == self._id:
                 self._notice("duplicate_message_start", "message_start came again with the same id and was ignored")
@@ -250,7 +249,7 @@ class AnthropicDecoder(AnswerDecoder):
                 self._break(f"a second message_start with another id ({identity[:100]!r} after {self._id[:100]!r})")
             return
         self._id = identity
-        self.model = _string(message.get("model")) or self.model
+        self.model = as_string(message.get("model")) or self.model
         usage = self._usage.merge(message.get("usage"))
         self.usage = usage or self.usage
         extra = {key: value for key, value in message.items() if key not in _START_KEYS and value is not None}
@@ -265,10 +264,9 @@ class AnthropicDecoder(AnswerDecoder):
                 extra={WIRE: extra} if extra else {},
             )
         )
-        content = message.get("content")
-        for block in content if isinstance(content, list) else []:  # pyright: ignore[reportUnknownVariableType]
-            if isinstance(block, dict):
-                self._close_block(self._open_block(block))  # pyright: ignore[reportUnknownArgumentType]
+        for block in as_list(message.get("content")):
+            if is_object(block):
+                self._close_block(self._open_block(block))
         self._hold(message)
 
     def _body(self, body: dict[str, Any]) -> None:
@@ -287,7 +285,7 @@ class AnthropicDecoder(AnswerDecoder):
         if usage is not None:
             self.usage = usage
             self._out.append(UsageUpdate(usage))
-        delta = _object(frame.get("delta"))
+        delta = as_object(frame.get("delta"))
         self._stop_extra |= {key: value for key, value in delta.items() if key not in _STOP_KEYS and value is not None}
         self._stop_extra |= {key: value for key, value in frame.items() if key not in ("type", "delta", "usage") and value is not None}
         self._hold(delta)
@@ -313,7 +311,7 @@ class AnthropicDecoder(AnswerDecoder):
 
     def _on_block_start(self, frame: dict[str, Any]) -> None:
         index, block = frame.get("index"), frame.get("content_block")
-        if not self._started or not isinstance(index, int) or not isinstance(block, dict):
+        if not self._started or not isinstance(index, int) or not is_object(block):
             what = "before message_start" if not self._started else "without an index and a content_block"
             self._break(f"content_block_start {what}")
             return
@@ -323,7 +321,7 @@ class AnthropicDecoder(AnswerDecoder):
         elif known is not None or index in self._stopped:
             self._break(f"content_block_start for block {index}, which was started before")
         else:
-            self._open[index] = self._open_block(block)  # pyright: ignore[reportUnknownArgumentType]
+            self._open[index] = self._open_block(block)
 
     def _open_block(self, data: dict[str, Any]) -> _Open:
         """Emit the start of a block and what it brought along."""
@@ -360,13 +358,13 @@ class AnthropicDecoder(AnswerDecoder):
 
     def _on_block_delta(self, frame: dict[str, Any]) -> None:
         index, delta = frame.get("index"), frame.get("delta")
-        if not isinstance(index, int) or not isinstance(delta, dict):
+        if not isinstance(index, int) or not is_object(delta):
             self._break("content_block_delta without an index and a delta")
             return
-        self._delta(index, delta)  # pyright: ignore[reportUnknownArgumentType]
+        self._delta(index, delta)
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
-        kind = _string(delta.get("type"))
+        kind = as_string(delta.get("type"))
         block = self._open.get(index)
         if block is None:
             state = "was stopped before" if index in self._stopped else "was never started"
@@ -377,18 +375,18 @@ class AnthropicDecoder(AnswerDecoder):
         shell = block.shell
         match kind:
             case "text_delta" if isinstance(shell, Text):
-                self._text(block, _string(delta.get("text")))
+                self._text(block, as_string(delta.get("text")))
             case "thinking_delta" if isinstance(shell, Thinking):
-                self._text(block, _string(delta.get("thinking")))
+                self._text(block, as_string(delta.get("thinking")))
             case "signature_delta" if isinstance(shell, Thinking):
-                self._signature(block, _string(delta.get("signature")))
+                self._signature(block, as_string(delta.get("signature")))
             case "input_json_delta" if isinstance(shell, ToolUse | ServerToolUse):
-                self._text(block, _string(delta.get("partial_json")))
+                self._text(block, as_string(delta.get("partial_json")))
             case "citations_delta" if isinstance(shell, Text):
-                data = _object(delta.get("citation"))
-                self._citation(block, Citation(_string(data.get("type")), data))
+                data = as_object(delta.get("citation"))
+                self._citation(block, Citation(as_string(data.get("type")), data))
             case "input_json_delta" if isinstance(shell, Opaque):
-                block.fragments.add(_string(delta.get("partial_json")))
+                block.fragments.add(as_string(delta.get("partial_json")))
             case "compaction_delta" if isinstance(shell, Opaque):
                 block.shell = Opaque(shell.data | {k: v for k, v in delta.items() if k != "type"}, wire=WIRE)
             case _ if kind in _DELTAS and not isinstance(shell, Opaque):
@@ -428,12 +426,11 @@ class AnthropicDecoder(AnswerDecoder):
 
     def _on_block_stop(self, frame: dict[str, Any]) -> None:
         index = frame.get("index")
-        block = self._open.pop(index, None) if isinstance(index, int) else None
-        if block is None:
+        if not isinstance(index, int) or index not in self._open:
             self._notice("stray_block_stop", "content_block_stop for a block that is not open was ignored")
             return
-        self._stopped.add(index)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-        self._close_block(block)
+        self._stopped.add(index)
+        self._close_block(self._open.pop(index))
 
     def _close_block(self, block: _Open, *, complete: bool = True) -> None:
         """Emit the end of a block. `complete=False`: the wire never stopped it, so a tool call in it must not be run."""
@@ -471,7 +468,7 @@ class AnthropicDecoder(AnswerDecoder):
     def _terminal(self) -> MessageStop | Failed | None:
         if self._stop is None or not self._started:
             return None
-        raw = _string(self._stop["stop_reason"])
+        raw = as_string(self._stop["stop_reason"])
         sequence = self._stop["stop_sequence"]
         stop = STOP_REASONS.get(raw, "unknown")
         if raw not in STOP_REASONS:
@@ -523,27 +520,19 @@ _HANDLERS = {
 }
 
 
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _join_pairs(text: str) -> str:
     """Surrogates that stand as a pair become their character; lone ones stay (thinking is never altered)."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _stop_details(value: Any) -> StopDetails | None:
-    if not isinstance(value, dict):
+    if not is_object(value):
         return None
-    details: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+    details = value
     rest = {key: item for key, item in details.items() if key not in ("type", "category", "explanation") and item is not None}
     return StopDetails(
-        _string(details.get("type")),
-        category=_string(details.get("category")),
-        explanation=_string(details.get("explanation")),
+        as_string(details.get("type")),
+        category=as_string(details.get("category")),
+        explanation=as_string(details.get("explanation")),
         extra={WIRE: rest} if rest else {},
     )

@@ -31,6 +31,7 @@ from dragoman.retry import retry_after, should_retry
 from dragoman.wire.base import Headers, lower_headers
 from dragoman.wire.decoder import load_json
 from dragoman.wire.error_text import error_text, redact
+from dragoman.wire.json_values import as_object, as_string, is_object
 from dragoman.wire.overflow import is_overflow
 
 __all__ = ["decode_error", "rate_limits", "stream_error"]
@@ -165,8 +166,8 @@ def _parse(text: str) -> _Fields:
     except ValueError:
         stripped = text.strip()
         return _Fields(message="(an HTML page, not an answer of the API)" if stripped.startswith("<") else stripped)
-    if isinstance(value, dict):
-        return _fields(value)  # pyright: ignore[reportUnknownArgumentType]
+    if is_object(value):
+        return _fields(value)
     return _Fields(message=value if isinstance(value, str) else "")
 
 
@@ -174,23 +175,17 @@ def _fields(value: dict[str, Any]) -> _Fields:
     """Type, code, message and request id from any of the shapes seen: Anthropic's, llama.cpp's, FastAPI's `detail`, plain text."""
     inner: Any = value.get("error")
     if isinstance(inner, str):
-        return _Fields(message=inner, request_id=_string(value, "request_id"))
-    error: dict[str, Any] = inner if isinstance(inner, dict) else value  # pyright: ignore[reportUnknownVariableType]
-    details = error.get("details")
-    code = details.get("error_code") if isinstance(details, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return _Fields(message=inner, request_id=as_string(value.get("request_id")))
+    error = inner if is_object(inner) else value
+    code: Any = as_object(error.get("details")).get("error_code")
     code = error.get("code") if code is None else code
-    kind = _string(error, "type")
+    kind = as_string(error.get("type"))
     return _Fields(
         type="" if error is value and kind == "error" else kind,
         code=str(code) if isinstance(code, str | int) else "",
-        message=_string(error, "message") or _string(value, "detail") or _string(value, "message"),
-        request_id=_string(value, "request_id"),
+        message=as_string(error.get("message")) or as_string(value.get("detail")) or as_string(value.get("message")),
+        request_id=as_string(value.get("request_id")),
     )
-
-
-def _string(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
 
 
 def _compact(value: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from dragoman.response import Iteration, Usage
+from dragoman.wire.json_values import as_list, as_object, as_string, is_object
 
 __all__ = ["WireUsage", "usage_of"]
 
@@ -41,22 +42,20 @@ class WireUsage:
 
     def merge(self, usage: object) -> Usage | None:
         """Take another usage object; the complete usage so far, or None if `usage` held nothing."""
-        if not isinstance(usage, dict):
+        if not is_object(usage):
             return None
-        for key, value in usage.items():  # pyright: ignore[reportUnknownVariableType]
-            if value is None:
-                continue
-            known = self._raw.get(key)  # pyright: ignore[reportUnknownArgumentType]
-            if isinstance(value, dict) and isinstance(known, dict):
-                self._raw[key] = {**known, **{k: v for k, v in value.items() if v is not None}}  # pyright: ignore[reportUnknownVariableType]
-            else:
+        for key, value in usage.items():
+            known = self._raw.get(key)
+            if is_object(value) and is_object(known):
+                self._raw[key] = {**known, **{k: v for k, v in value.items() if v is not None}}
+            elif value is not None:
                 self._raw[key] = value
         return usage_of(self._raw)
 
 
 def usage_of(raw: dict[str, Any]) -> Usage:
     """One usage object of the wire. Counts that are no whole numbers are left in `extra`."""
-    split = _dict(raw.get("cache_creation"))
+    split = as_object(raw.get("cache_creation"))
     write_5m, write_1h = (_count(split.get(key)) for key in _SPLIT)
     total_write = _count(raw.get("cache_creation_input_tokens"))
     extra = {key: value for key, value in raw.items() if key not in _KNOWN and value is not None}
@@ -65,7 +64,7 @@ def usage_of(raw: dict[str, Any]) -> Usage:
         extra["cache_creation"] = rest
     if any(_odd(raw.get(key)) for key in ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")):
         extra = dict(raw)
-    details = _dict(raw.get("output_tokens_details"))
+    details = as_object(raw.get("output_tokens_details"))
     return Usage(
         input=_count(raw.get("input_tokens")),
         output=_count(raw.get("output_tokens")),
@@ -74,20 +73,20 @@ def usage_of(raw: dict[str, Any]) -> Usage:
         cache_write_5m=write_5m,
         cache_write_1h=write_1h,
         cache_write_other=max(0, total_write - write_5m - write_1h),
-        server_tools={key: _count(value) for key, value in _dict(raw.get("server_tool_use")).items() if value is not None},
-        iterations=[_iteration(_dict(item)) for item in _list(raw.get("iterations"))],
+        server_tools={key: _count(value) for key, value in as_object(raw.get("server_tool_use")).items() if value is not None},
+        iterations=[_iteration(as_object(item)) for item in as_list(raw.get("iterations"))],
         details={f"output.{key.removesuffix('_tokens')}": _count(n) for key, n in details.items() if key != "thinking_tokens" and n},
         reported_cost=_money(raw.get("cost")),
-        service_tier=_string(raw.get("service_tier")),
-        speed=_string(raw.get("speed")),
-        inference_geo=_string(raw.get("inference_geo")),
+        service_tier=as_string(raw.get("service_tier")),
+        speed=as_string(raw.get("speed")),
+        inference_geo=as_string(raw.get("inference_geo")),
         extra={"anthropic": extra} if extra else {},
     )
 
 
 def _iteration(item: dict[str, Any]) -> Iteration:
     counts = {key: value for key, value in item.items() if key not in ("type", "model")}
-    return Iteration(_string(item.get("type")), model=_string(item.get("model")), usage=usage_of(counts))
+    return Iteration(as_string(item.get("type")), model=as_string(item.get("model")), usage=usage_of(counts))
 
 
 def _count(value: object) -> int:
@@ -98,18 +97,6 @@ def _count(value: object) -> int:
 
 def _odd(value: object) -> bool:
     return value is not None and _count(value) != value
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _money(value: object) -> Decimal | None:

@@ -1,0 +1,86 @@
+"""Credentials on requests: a key, a token, or a callable that is asked for each call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from dragoman.errors import ConfigError, ProviderError
+from dragoman.value import Value
+from dragoman.wire.base import HTTPRequest
+
+__all__ = ["Credentials", "CredentialsSource", "HeaderAuth", "NoAuth"]
+
+
+class Credentials(Value, frozen=True, kw_only=True):
+    """An API key or a bearer token; if both are given, the key is used. The repr shows neither."""
+
+    api_key: str = ""
+    auth_token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Credentials({'api_key' if self.api_key else 'auth_token' if self.auth_token else 'none'})"
+
+
+CredentialsSource: TypeAlias = Callable[[], "Credentials | str"]
+"""Asked at each call; a string is an API key."""
+
+
+class HeaderAuth:
+    """A key in a header of its own, or a token as `Authorization: Bearer`.
+
+    `missing` is the text of the ConfigError when there is neither. With `source` the credentials are asked for at each call, and once
+    more after a 401, when the call is sent again.
+    """
+
+    def __init__(
+        self, credentials: Credentials, *, source: CredentialsSource | None = None, key_header: str = "x-api-key", missing: str = ""
+    ) -> None:
+        self._credentials = credentials
+        self._source = source
+        self._key_header = key_header
+        self._missing = missing
+
+    def apply(self, request: HTTPRequest) -> HTTPRequest:
+        """The request with the credentials of this moment. Raises ConfigError if there are none."""
+        credentials = self._current()
+        if credentials.api_key:
+            name, value = self._key_header, credentials.api_key
+            if name == "authorization":
+                value = f"Bearer {value}"
+        elif credentials.auth_token:
+            name, value = "authorization", f"Bearer {credentials.auth_token}"
+        else:
+            raise ConfigError(self._missing)
+        if "\n" in value or "\r" in value or not value.isascii():
+            raise ConfigError("the API key or token contains a line break or a character that no header can carry")
+        return replace(request, headers={**request.headers, name: value})
+
+    def refresh(self, error: ProviderError) -> bool:
+        """Whether asking again may help: only a source can give other credentials than those that were refused."""
+        del error
+        return self._source is not None
+
+    def _current(self) -> Credentials:
+        if self._source is None:
+            return self._credentials
+        given = self._source()
+        return Credentials(api_key=given) if isinstance(given, str) else given
+
+    def __repr__(self) -> str:
+        return f"HeaderAuth({self._credentials!r})"
+
+
+class NoAuth:
+    """For servers that want no credentials."""
+
+    def apply(self, request: HTTPRequest) -> HTTPRequest:
+        """The request as it is."""
+        return request
+
+    def refresh(self, error: ProviderError) -> bool:
+        """There is nothing to renew."""
+        del error
+        return False

@@ -1,0 +1,91 @@
+"""What a call tells whoever observes it: the `Telemetry` protocol. The core knows nothing else about tracing.
+
+A telemetry object is asked once per call for a `CallSpan`; the stream then tells it what happens, in the order of the methods below.
+`finished`, `failed` or `cancelled` is called exactly once, on every path, before the terminal event is handed out.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal, Protocol
+
+from dragoman.errors import ConfigError, ProviderError
+from dragoman.event import Retrying
+from dragoman.message import Message
+from dragoman.request import Request
+from dragoman.response import Response, Timing, Usage
+from dragoman.value import Value
+
+__all__ = ["CallInfo", "CallSpan", "Telemetry", "TelemetrySetting", "resolve_telemetry"]
+
+
+class CallInfo(Value, frozen=True, kw_only=True):
+    """One call, as it begins. `request` is what is sent, with the provider's defaults filled in. Its repr shows no content."""
+
+    provider: str
+    model: str
+    request: Request
+    streaming: bool = True
+    server_address: str = ""
+    server_port: int | None = None
+
+    def __repr__(self) -> str:
+        return f"CallInfo({self.provider}, {self.model})"
+
+
+class CallSpan(Protocol):
+    """One call under observation. Methods must not raise and must be quick; `timing` is complete up to the moment."""
+
+    def headers(self) -> dict[str, str]:
+        """HTTP headers to send with each attempt (trace context), usually none."""
+        ...
+
+    def retried(self, event: Retrying) -> None:
+        """An attempt failed and another will follow."""
+        ...
+
+    def first_content(self, timing: Timing) -> None:
+        """The first content of any kind has come."""
+        ...
+
+    def chunk(self, seconds: float) -> None:
+        """More content has come, so many seconds after the last."""
+        ...
+
+    def finished(self, response: Response) -> None:
+        """The answer is complete; `response.timing` is set."""
+        ...
+
+    def failed(self, error: ProviderError, *, partial: Message | None, usage: Usage, id: str, model: str, timing: Timing) -> None:
+        """The call failed for good."""
+        ...
+
+    def cancelled(self, *, partial: Message | None, usage: Usage, id: str, model: str, timing: Timing) -> None:
+        """The caller left early: break, close, cancellation, garbage collection."""
+        ...
+
+
+class Telemetry(Protocol):
+    """Observes calls."""
+
+    def started(self, call: CallInfo) -> CallSpan | None:
+        """A call begins. None: this one is not observed."""
+        ...
+
+
+TelemetrySetting = Literal["auto"] | Telemetry | None
+
+
+def resolve_telemetry(setting: TelemetrySetting) -> Telemetry | None:
+    """The telemetry that a setting means. `auto` looks only if the program has loaded the OpenTelemetry API: without it nobody can have
+    configured a tracer, and nothing is imported. Raises ConfigError for anything that is no Telemetry.
+    """
+    if setting is None or (setting == "auto" and "opentelemetry.trace" not in sys.modules):
+        return None
+    if setting == "auto":
+        from dragoman.telemetry import configured
+
+        return configured()
+    if isinstance(setting, str) or not callable(getattr(setting, "started", None)):
+        raise ConfigError(f"telemetry must be 'auto', None or a Telemetry object, not {type(setting).__name__}")
+    return setting

@@ -1,0 +1,592 @@
+"""Providers: what an agent holds. `Provider` is the protocol, `ProviderBase` gives the four ways to call, `HTTPProvider` drives a wire.
+
+Strategy. A provider has two methods that matter, `events` and `aevents`; everything else follows from them. `HTTPProvider` prepares a
+request (defaults, local checks, encoding) in plain functions, so mistakes surface in the call itself, and leaves the rest to a
+`Call`, whose steps the two sources at the end of this file carry out: one blocks, one awaits, neither decides anything.
+
+No event loop is imported: the async transport offers `sleep`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from threading import Event as Flag
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from dragoman.auth import NoAuth
+from dragoman.call import Call, Clock, Emit, Head, Read, Release, Send, Sleep, Step
+from dragoman.errors import ConfigError, InvalidInputError, ProviderError
+from dragoman.event import Event, Failed
+from dragoman.hooks import CallInfo, CallSpan, TelemetrySetting, resolve_telemetry
+from dragoman.request import CacheMode, Request
+from dragoman.response import RateLimits, Response, Timing
+from dragoman.retry import RetryPolicy
+from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
+from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, Timeouts, Transport
+from dragoman.value import Value
+from dragoman.wire.base import Auth, HTTPRequest, Wire
+from dragoman.wire.decoder import ValueDecoder
+
+__all__ = ["Defaults", "HTTPProvider", "Provider", "ProviderBase"]
+
+OnEvent = Callable[[Event], object]
+BLOCKING_TOTAL = 600.0
+"""Seconds that a call with `stream=False` may take when no total is set."""
+
+
+class Provider(Protocol):
+    """Anything that answers requests with events."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def default_model(self) -> str: ...
+    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Iterator[Event]:
+        """The events of one call; a failure is the last of them (Failed)."""
+        ...
+
+    def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncIterator[Event]:
+        """As `events`, for an event loop."""
+        ...
+
+
+class ProviderBase(ABC):
+    """Gives `stream`, `astream`, `complete`, `acomplete`, `close`, `aclose` to a class with `events` and `aevents`."""
+
+    name: str = ""
+    default_model: str = ""
+    telemetry: TelemetrySetting = "auto"
+
+    @abstractmethod
+    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Iterator[Event]:
+        """The events of one call; a failure is the last of them (Failed)."""
+
+    @abstractmethod
+    def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncIterator[Event]:
+        """As `events`, for an event loop."""
+
+    def stream(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Stream:
+        """The events of one call as a `Stream`, which raises at a failure.
+
+        Raises ConfigError and InvalidInputError itself; everything else comes from the stream.
+        """
+        events = self.events(request, timeouts=timeouts, retry=retry)
+        if isinstance(events, Stream):
+            return events.raising()
+        return Stream(IteratorSource(iter(events)), raises=True, span=self._span(request))
+
+    def astream(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncStream:
+        """As `stream`, for an event loop: `async with provider.astream(request) as stream`."""
+        events = self.aevents(request, timeouts=timeouts, retry=retry)
+        if isinstance(events, AsyncStream):
+            return events.raising()
+        return AsyncStream(AsyncIteratorSource(aiter(events)), raises=True, span=self._span(request))
+
+    def complete(
+        self,
+        request: Request,
+        *,
+        on_event: OnEvent | None = None,
+        stream: bool = True,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Response:
+        """The finished answer. `on_event` sees each event first. `stream=False` asks for the answer in one piece. Raises ProviderError."""
+        with self._call(request, stream=stream, timeouts=timeouts, retry=retry) as call:
+            for event in call:
+                if on_event is not None:
+                    on_event(event)
+            return call.response()
+
+    async def acomplete(
+        self,
+        request: Request,
+        *,
+        on_event: OnEvent | Callable[[Event], Awaitable[object]] | None = None,
+        stream: bool = True,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> Response:
+        """As `complete`, for an event loop; an `on_event` that returns an awaitable is awaited."""
+        async with self._acall(request, stream=stream, timeouts=timeouts, retry=retry) as call:
+            async for event in call:
+                if on_event is not None:
+                    result = on_event(event)
+                    if isinstance(result, Awaitable):
+                        await result
+            return await call.response()
+
+    def close(self) -> None:
+        """Let go of all connections. The provider may be used again."""
+
+    async def aclose(self) -> None:
+        """As `close`, for the connections of the running event loop."""
+
+    def _call(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> Stream:
+        del stream  # a provider that only has events has one way to answer
+        return self.stream(request, timeouts=timeouts, retry=retry)
+
+    def _acall(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> AsyncStream:
+        del stream
+        return self.astream(request, timeouts=timeouts, retry=retry)
+
+    def _span(self, request: Request, **details: Any) -> Callable[[], CallSpan | None] | None:
+        """How to begin the telemetry of one call, or None if nobody observes."""
+        telemetry = resolve_telemetry(self.telemetry)
+        if telemetry is None:
+            return None
+        model = request.model or self.default_model
+        info = CallInfo(provider=self.name, model=model, request=request, **details)
+        return lambda: telemetry.started(info)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.aclose()
+
+
+class Defaults(Value, frozen=True, kw_only=True):
+    """What a provider fills in where a request says nothing. Betas, headers and extra_body are added to the request's own."""
+
+    model: str = ""
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop_sequences: Sequence[str] = ()
+    cache: CacheMode | None = None
+    betas: Sequence[str] = ()
+    headers: dict[str, str] = {}
+    extra_body: dict[str, Any] = {}
+
+    def fill(self, request: Request) -> Request:
+        """The request with these defaults. Fields of the request win."""
+        changes: dict[str, Any] = {}
+        if not request.model and self.model:
+            changes["model"] = self.model
+        for name in ("temperature", "top_p", "top_k", "cache"):
+            if getattr(request, name) is None and getattr(self, name) is not None:
+                changes[name] = getattr(self, name)
+        if self.stop_sequences and not request.stop_sequences:
+            changes["stop_sequences"] = self.stop_sequences
+        if self.betas:
+            changes["betas"] = [*self.betas, *(beta for beta in request.betas if beta not in self.betas)]
+        if self.headers:
+            changes["extra_headers"] = {**self.headers, **request.extra_headers}
+        if self.extra_body:
+            changes["extra_body"] = {**self.extra_body, **request.extra_body}
+        return replace(request, **changes) if changes else request
+
+
+class HTTPProvider(ProviderBase):
+    """Drives one wire over a transport. Serves any number of threads and event loops.
+
+    `label` begins error texts; `base_url` stands before the wire's paths; `validate="off"` leaves out `problems`, not the three checks
+    without which no request makes sense. Plain http is refused unless the host is loopback or `allow_http` is set.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        transport: Transport | None = None,
+        auth: Auth | None = None,
+        *,
+        base_url: str,
+        name: str = "",
+        label: str = "",
+        async_transport: AsyncTransport | None = None,
+        defaults: Defaults | None = None,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
+        validate: str = "error",
+        allow_http: bool = False,
+        telemetry: TelemetrySetting = "auto",
+        clock: Clock | None = None,
+    ) -> None:
+        self.wire = wire
+        self.name = name or wire.name
+        self.label = label or self.name.capitalize()
+        self.base_url = base_url.rstrip("/")
+        self.defaults = defaults or Defaults()
+        self.default_model = self.defaults.model
+        self.timeouts = timeouts or Timeouts()
+        self.retry = retry or RetryPolicy()
+        self.telemetry = telemetry
+        self._auth: Auth = auth or NoAuth()
+        self._transport = transport
+        self._async_transport = async_transport
+        self._clock = clock or Clock()
+        if validate not in ("error", "off"):
+            raise ConfigError(f"validate must be 'error' or 'off', not {validate!r}")
+        self.validate = validate
+        _check_url(self.base_url, allow_http=allow_http)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} {self.base_url} model={self.default_model!r}>"
+
+    # ---- transports, opened at the first call
+
+    @property
+    def transport(self) -> Transport:
+        """The transport of blocking calls."""
+        if self._transport is None:
+            from dragoman.transport.httpx2 import HTTPX2Transport
+
+            self._transport = HTTPX2Transport()
+        return self._transport
+
+    @property
+    def async_transport(self) -> AsyncTransport:
+        """The transport of async calls."""
+        if self._async_transport is None:
+            from dragoman.transport.httpx2 import AsyncHTTPX2Transport
+
+            self._async_transport = AsyncHTTPX2Transport()
+        return self._async_transport
+
+    def close(self) -> None:
+        """Close the connections of blocking calls; the next call opens new ones."""
+        if self._transport is not None:
+            self._transport.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; the next call opens new ones."""
+        if self._async_transport is not None:
+            await self._async_transport.close()
+
+    # ---- calls
+
+    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Stream:
+        """The events of one call; a failure is the last of them. Raises ConfigError and InvalidInputError itself."""
+        return self._begin(request, stream=True, timeouts=timeouts, retry=retry, raises=False)
+
+    def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncStream:
+        """As `events`, for an event loop."""
+        return self._abegin(request, stream=True, timeouts=timeouts, retry=retry, raises=False)
+
+    def _call(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> Stream:
+        return self._begin(request, stream=stream, timeouts=timeouts, retry=retry, raises=True)
+
+    def _acall(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> AsyncStream:
+        return self._abegin(request, stream=stream, timeouts=timeouts, retry=retry, raises=True)
+
+    def _begin(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None, raises: bool) -> Stream:
+        call, span = self._prepare_call(request, stream=stream, timeouts=timeouts, retry=retry)
+        return Stream(CallSource(call, self.transport), raises=raises, span=span)
+
+    def _abegin(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None, raises: bool) -> AsyncStream:
+        call, span = self._prepare_call(request, stream=stream, timeouts=timeouts, retry=retry)
+        return AsyncStream(AsyncCallSource(call, self.async_transport), raises=raises, span=span)
+
+    # ---- preparing: plain functions, no I/O
+
+    def prepare(self, request: Request) -> Request:
+        """The request as it will be encoded: with this provider's defaults. A provider with model suffixes overrides this."""
+        return self.defaults.fill(request)
+
+    def check(self, request: Request) -> None:
+        """Raises InvalidInputError for a prepared request that cannot be sent."""
+        from dragoman.history import problems, required
+
+        missing = required(request, self.label)
+        if missing:
+            raise InvalidInputError(missing, missing[0].message)
+        if self.validate == "error":
+            found = problems(request, self.wire)
+            if found:
+                raise InvalidInputError(found)
+
+    def http_request(self, request: Request, *, stream: bool = True) -> HTTPRequest:
+        """What would be sent for this request, without credentials: for a look before sending. Raises InvalidInputError."""
+        prepared = self.prepare(request)
+        self.check(prepared)
+        return self._addressed(self.wire.encode(prepared, stream=stream))
+
+    def _addressed(self, encoded: HTTPRequest) -> HTTPRequest:
+        from dragoman import __version__
+
+        headers = {"user-agent": f"dragoman/{__version__}", **encoded.headers}
+        return replace(encoded, base_url=self.base_url, headers=headers)
+
+    def _prepare_call(
+        self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None
+    ) -> tuple[Call, Callable[[], CallSpan | None] | None]:
+        prepared = self.prepare(request)
+        self.check(prepared)
+        encoded = self._addressed(self.wire.encode(prepared, stream=stream))
+        limits = timeouts or self.timeouts
+        if not stream:
+            limits = Timeouts(connect=limits.connect, first_byte=None, idle=None, total=limits.total or BLOCKING_TOTAL)
+        url = urlsplit(self.base_url)
+        observe = self._span(prepared, streaming=stream, server_address=url.hostname or "", server_port=url.port)
+        begun: list[CallSpan] = []
+
+        def span() -> CallSpan | None:
+            assert observe is not None
+            started = observe()
+            if started is not None:
+                begun.append(started)
+            return started
+
+        call = Call(
+            encoded,
+            lambda status, headers: self.wire.decoder(prepared, status=status, headers=headers),
+            label=self.label,
+            provider=self.name,
+            model=prepared.model,
+            auth=self._auth,
+            timeouts=limits,
+            retry=retry or self.retry,
+            clock=self._clock,
+            extra_headers=None if observe is None else lambda: begun[0].headers() if begun else {},
+        )
+        return call, None if observe is None else span
+
+    # ---- one JSON value, for the endpoints beside messages
+
+    def _fetch_call(self, request: HTTPRequest, *, timeouts: Timeouts | None, retry: RetryPolicy | None) -> tuple[Call, ValueDecoder]:
+        value = ValueDecoder(self.wire)
+        limits = timeouts or self.timeouts
+        call = Call(
+            self._addressed(request),
+            value.begin,
+            label=self.label,
+            provider=self.name,
+            model="",
+            auth=self._auth,
+            timeouts=Timeouts(connect=limits.connect, first_byte=None, idle=None, total=limits.total or BLOCKING_TOTAL),
+            retry=retry or self.retry,
+            clock=self._clock,
+        )
+        return call, value
+
+    def fetch(self, request: HTTPRequest, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Any:
+        """Send a request of this provider and return its JSON answer. Raises ProviderError."""
+        call, value = self._fetch_call(request, timeouts=timeouts, retry=retry)
+        source = CallSource(call, self.transport)
+        while events := source.pull():
+            _raise_failure(events)
+        return value.result
+
+    async def afetch(self, request: HTTPRequest, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Any:
+        """As `fetch`, for an event loop."""
+        call, value = self._fetch_call(request, timeouts=timeouts, retry=retry)
+        source = AsyncCallSource(call, self.async_transport)
+        while events := await source.pull():
+            _raise_failure(events)
+        return value.result
+
+
+def _raise_failure(events: Sequence[Event]) -> None:
+    for event in events:
+        if isinstance(event, Failed):
+            raise event.error
+
+
+def _check_url(url: str, *, allow_http: bool) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"base_url must be an http(s) URL with a host, not {url!r}")
+    if parts.username or parts.password:
+        raise ConfigError("base_url must not contain a user name or password; pass credentials as settings")
+    loopback = parts.hostname == "localhost" or parts.hostname == "::1" or parts.hostname.startswith("127.")
+    if parts.scheme == "http" and not loopback and not allow_http:
+        raise ConfigError(f"base_url {url!r} is plain http: keys and prompts would travel unprotected; use https or allow_http=True")
+
+
+# ---- the two drivers: carry out the steps of a call
+
+
+class _SourceBase:
+    """What both drivers know."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._steps: Generator[Step, Any, None] = call.steps()
+        self._aborted = False
+
+    @property
+    def timing(self) -> Timing:
+        """What the call has measured."""
+        return self._call.timing
+
+    @property
+    def rate_limits(self) -> RateLimits | None:
+        """What the answer's headers said."""
+        return self._call.rate_limits
+
+
+class CallSource(_SourceBase):
+    """The blocking driver. `abort` may come from any thread, at any time."""
+
+    def __init__(self, call: Call, transport: Transport) -> None:
+        super().__init__(call)
+        self._transport = transport
+        self._response: HTTPResponse | None = None
+        self._body: Iterator[bytes] = iter(())
+        self._wake = Flag()
+
+    def pull(self) -> Sequence[Event]:
+        """Carry out steps until there are events. None: the call is over, or was aborted."""
+        steps = self._steps
+        try:
+            step = next(steps)
+            while not isinstance(step, Emit):
+                try:
+                    answer = self._carry_out(step)
+                except ProviderError as error:
+                    if self._aborted:
+                        return []
+                    step = steps.throw(error)
+                else:
+                    if self._aborted:
+                        return []
+                    step = steps.send(answer)
+        except StopIteration:
+            return []
+        except BaseException:
+            self.abort()
+            raise
+        return step.events
+
+    def _carry_out(self, step: Step) -> Head | bytes | None:
+        match step:
+            case Read():
+                return self._read()
+            case Send(request, clocks):
+                clocks.resume()
+                try:
+                    self._response = response = self._transport.send(request, clocks)
+                finally:
+                    clocks.pause()
+                if self._aborted:  # between the answer's head and the line above
+                    response.close()
+                self._body = iter(response)
+                return Head(response.status, response.headers)
+            case Release():
+                self._release()
+            case Sleep(seconds):
+                self._wake.wait(seconds)
+            case Emit():
+                pass
+        return None
+
+    def _read(self) -> bytes:
+        clocks = self._call.clocks
+        clocks.resume()
+        try:
+            for data in self._body:
+                if data:
+                    return data
+            return b""
+        finally:
+            self._call.waited(clocks.pause())
+
+    def _release(self) -> None:
+        response, self._response = self._response, None
+        if response is not None:
+            response.close()
+
+    def abort(self) -> None:
+        """Stop at once: wake a waiting thread, shut the connection."""
+        self._aborted = True
+        self._wake.set()
+        self._call.clocks.abort()
+        self._release()
+
+
+class AsyncCallSource(_SourceBase):
+    """The driver for an event loop."""
+
+    def __init__(self, call: Call, transport: AsyncTransport) -> None:
+        super().__init__(call)
+        self._transport = transport
+        self._response: AsyncHTTPResponse | None = None
+        self._body: AsyncIterator[bytes] | None = None
+        self._pulling = False
+
+    async def pull(self) -> Sequence[Event]:
+        """Carry out steps until there are events. None: the call is over, or was aborted."""
+        steps = self._steps
+        self._pulling = True
+        try:
+            step = next(steps)
+            while not isinstance(step, Emit):
+                try:
+                    answer = await self._carry_out(step)
+                except ProviderError as error:
+                    if self._aborted:
+                        return []
+                    step = steps.throw(error)
+                else:
+                    if self._aborted:
+                        return []
+                    step = steps.send(answer)
+        except StopIteration:
+            return []
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            self._pulling = False
+            if self._aborted:
+                await self._release()
+        return step.events
+
+    async def _carry_out(self, step: Step) -> Head | bytes | None:
+        match step:
+            case Read():
+                return await self._read()
+            case Send(request, clocks):
+                clocks.resume()
+                try:
+                    self._response = response = await self._transport.send(request, clocks)
+                finally:
+                    clocks.pause()
+                self._body = aiter(response)
+                return Head(response.status, response.headers)
+            case Release():
+                await self._release()
+            case Sleep(seconds, clocks):
+                await self._transport.sleep(seconds, clocks)
+            case Emit():
+                pass
+        return None
+
+    async def _read(self) -> bytes:
+        clocks = self._call.clocks
+        assert self._body is not None
+        clocks.resume()
+        try:
+            async for data in self._body:
+                if data:
+                    return data
+            return b""
+        finally:
+            self._call.waited(clocks.pause())
+
+    async def _release(self) -> None:
+        response, self._response = self._response, None
+        if response is not None:
+            await response.close()
+
+    def abort(self) -> None:
+        """Stop at once, without waiting: the transport shuts the connection."""
+        self._aborted = True
+        self._call.clocks.abort()
+
+    async def close(self) -> None:
+        """Wait until the connection is shut. A pull under way in another task does it itself."""
+        if not self._pulling:
+            await self._release()

@@ -1,0 +1,442 @@
+"""What a call returns: an iterator of events that is also a context manager and remembers everything it handed out.
+
+Strategy. A `Stream` pulls batches of events from a source (the HTTP driver, or any iterator of events), hands them out one by one and
+folds each into its `Accumulator` as it goes, so `partial()` is always exactly what the consumer has seen. The sync and the async
+class differ only in how they pull and close; all else is in `_StreamBase`, once.
+
+Leaving early (`close`, `break` out of a `with`, garbage collection, cancellation) aborts the connection at once and never drains it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from time import monotonic, time
+from types import TracebackType
+from typing import Protocol, Self
+
+from msgspec.structs import replace
+
+from dragoman.accumulator import Accumulator
+from dragoman.call import is_content
+from dragoman.errors import IncompleteStreamError, ProviderError
+from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop, Retrying, TextDelta
+from dragoman.hooks import CallSpan
+from dragoman.message import Message, Text
+from dragoman.response import RateLimits, Response, StopReason, Timing, Usage
+
+__all__ = ["AsyncIteratorSource", "AsyncSource", "AsyncStream", "IteratorSource", "Source", "Stream"]
+
+
+class Source(Protocol):
+    """Where a Stream's events come from."""
+
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def rate_limits(self) -> RateLimits | None: ...
+    def pull(self) -> Sequence[Event]:
+        """The next events; none: it is over."""
+        ...
+
+    def abort(self) -> None:
+        """Stop at once and let go of everything. Idempotent, from any thread."""
+        ...
+
+
+class AsyncSource(Protocol):
+    """As `Source`, for an event loop. `abort` can be called without one; `close` also waits until all is shut."""
+
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def rate_limits(self) -> RateLimits | None: ...
+    async def pull(self) -> Sequence[Event]: ...
+    def abort(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class _StreamBase:
+    """What both streams know and do without I/O."""
+
+    def __init__(self, *, raises: bool, span: Callable[[], CallSpan | None] | None) -> None:
+        self._raises = raises
+        self._accumulator = Accumulator()
+        self._batch: Iterator[Event] = iter(())
+        self._texts: set[int] = set()
+        self._id = ""
+        self._model = ""
+        self._request_id = ""
+        self._opened = False
+        self._over = False
+        self._response: Response | None = None
+        self._make_span = span
+        self._span: CallSpan | None = None
+        self._content_at: float | None = None
+
+    def _timing(self) -> Timing:
+        raise NotImplementedError
+
+    def _limits(self) -> RateLimits | None:
+        raise NotImplementedError
+
+    # ---- what there is
+
+    def partial(self) -> Message:
+        """The message as far as it was handed out; at any time, also after a failure."""
+        return self._accumulator.partial()
+
+    @property
+    def usage(self) -> Usage:
+        """The usage so far."""
+        return self._accumulator.usage
+
+    @property
+    def stop(self) -> StopReason | None:
+        """The stop reason, once the stream has ended."""
+        return self._accumulator.stop
+
+    @property
+    def error(self) -> ProviderError | None:
+        """The error that the stream ended in, if it did."""
+        return self._accumulator.error
+
+    @property
+    def request_id(self) -> str:
+        """The provider's id of this call, once it is known."""
+        return self._request_id or (self.error.request_id if self.error is not None else "")
+
+    @property
+    def timing(self) -> Timing:
+        """When things happened, so far."""
+        return self._timing()
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more events will come."""
+        return self._over
+
+    def __repr__(self) -> str:
+        state = "closed" if self._over else "open" if self._opened else "not started"
+        return f"<{type(self).__name__} {self._model or '?'} {state}>"
+
+    # ---- the steps of iteration
+
+    def _open(self) -> None:
+        self._opened = True
+        if self._make_span is not None:
+            self._span = self._make_span()
+            self._make_span = None
+
+    def _arrived(self, batch: Sequence[Event]) -> None:
+        """Tell the telemetry about a batch, before any of it is handed out."""
+        span = self._span
+        if span is None:
+            return
+        for event in batch:
+            if isinstance(event, Retrying):
+                span.retried(event)
+        if any(is_content(event) for event in batch):
+            now = monotonic()
+            if self._content_at is None:
+                span.first_content(self._timing())
+            else:
+                span.chunk(now - self._content_at)
+            self._content_at = now
+
+    def _seen(self, event: Event) -> None:
+        """Fold an event that is about to be handed out. Raises the stream's error if it carries one and errors are raised."""
+        try:
+            self._accumulator.push(event)
+        except ProviderError as error:
+            self._over = True
+            if isinstance(event, Failed):
+                self._end_failed(error)
+                if not self._raises:
+                    return
+            raise
+        if event.__class__ is not TextDelta:
+            if isinstance(event, MessageStop):
+                self._over = True
+                self._end_finished()
+            elif isinstance(event, MessageStart):
+                self._id, self._model, self._request_id = event.id, event.model, event.request_id or self._request_id
+            elif isinstance(event, BlockStart) and isinstance(event.block, Text):
+                self._texts.add(event.index)
+
+    def _piece(self, event: Event, separator: str) -> str:
+        """What an event adds to the plain text."""
+        if isinstance(event, TextDelta):
+            return event.text if event.index in self._texts else ""
+        starts = separator and isinstance(event, BlockStart) and isinstance(event.block, Text) and len(self._texts) > 1
+        return separator if starts else ""
+
+    # ---- the end, exactly once
+
+    def _end_finished(self) -> None:
+        timing = self._timing()
+        attempts = max(timing.attempts, self._accumulator.response().attempts)
+        self._response = replace(self._accumulator.response(), timing=timing, attempts=attempts, rate_limits=self._limits())
+        span, self._span = self._span, None
+        if span is not None:
+            span.finished(self._response)
+
+    def _end_failed(self, error: ProviderError) -> None:
+        span, self._span = self._span, None
+        if span is not None:
+            partial, usage = self._accumulator.partial(), self._accumulator.usage
+            span.failed(error, partial=partial, usage=usage, id=self._id, model=self._model, timing=self._timing())
+
+    def _end_cancelled(self) -> None:
+        self._over = True
+        span, self._span = self._span, None
+        if span is not None:
+            partial, usage = self._accumulator.partial(), self._accumulator.usage
+            span.cancelled(partial=partial, usage=usage, id=self._id, model=self._model, timing=self._timing())
+
+    def _finished_response(self) -> Response:
+        if self._response is not None:
+            return self._response
+        if self.error is not None:
+            raise self.error
+        raise IncompleteStreamError("the stream was closed before its end", partial=self.partial(), usage=self.usage, retryable=False)
+
+
+class Stream(_StreamBase):
+    """The events of one call, blocking. Iterate it, or `text()`, or ask for `response()`; use `with` to be sure it is closed.
+
+    `close()` may be called from any thread; an iteration that waits in another thread then ends.
+    """
+
+    def __init__(self, source: Source, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
+        super().__init__(raises=raises, span=span)
+        self._source = source
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> Event:
+        for event in self._batch:
+            self._seen(event)
+            return event
+        if self._over:
+            raise StopIteration
+        if not self._opened:
+            self._open()
+        try:
+            batch = self._source.pull()
+        except BaseException:
+            self.close()
+            raise
+        if not batch:
+            self._ended_without_end()
+            raise StopIteration
+        self._arrived(batch)
+        self._batch = iter(batch)
+        return self.__next__()
+
+    def _ended_without_end(self) -> None:
+        """The source has no more, and no terminal event was among what it gave (or the stream was closed meanwhile)."""
+        if not self._over:
+            self._end_cancelled()
+
+    def text(self, separator: str = "") -> Iterator[str]:
+        """The text as it arrives; `separator` comes before each Text block after the first. The same iteration, text only."""
+        for event in self:
+            if piece := self._piece(event, separator):
+                yield piece
+
+    def response(self) -> Response:
+        """The whole answer; reads what is left. May be asked again at any time. Raises the stream's error, or IncompleteStreamError if
+        the stream was closed before its end.
+        """
+        for _ in self:
+            pass
+        return self._finished_response()
+
+    def close(self) -> None:
+        """Leave: abort the connection at once if the stream has not ended. Idempotent, from any thread."""
+        self._batch = iter(())
+        if not self._over:
+            self._source.abort()
+            self._end_cancelled()
+
+    def raising(self) -> Stream:
+        """This stream, raising its error instead of handing out Failed."""
+        self._raises = True
+        return self
+
+    def _timing(self) -> Timing:
+        return self._source.timing
+
+    def _limits(self) -> RateLimits | None:
+        return self._source.rate_limits
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_opened", False) and not self._over:
+            warnings.warn(f"{self!r} was neither read to its end nor closed", ResourceWarning, source=self, stacklevel=2)
+            self.close()
+
+
+class AsyncStream(_StreamBase):
+    """The events of one call, for an event loop. As `Stream`, with `async for`, `async with`, and `await response()`."""
+
+    def __init__(self, source: AsyncSource, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
+        super().__init__(raises=raises, span=span)
+        self._source = source
+
+    def __aiter__(self) -> AsyncStream:
+        return self
+
+    async def __anext__(self) -> Event:
+        for event in self._batch:
+            self._seen(event)
+            return event
+        if self._over:
+            raise StopAsyncIteration
+        if not self._opened:
+            self._open()
+        try:
+            batch = await self._source.pull()
+        except BaseException:
+            await self.aclose()
+            raise
+        if not batch:
+            if not self._over:
+                self._end_cancelled()
+            raise StopAsyncIteration
+        self._arrived(batch)
+        self._batch = iter(batch)
+        return await self.__anext__()
+
+    async def text(self, separator: str = "") -> AsyncIterator[str]:
+        """The text as it arrives; `separator` comes before each Text block after the first. The same iteration, text only."""
+        async for event in self:
+            if piece := self._piece(event, separator):
+                yield piece
+
+    async def response(self) -> Response:
+        """The whole answer; reads what is left. Raises as `Stream.response`."""
+        async for _ in self:
+            pass
+        return self._finished_response()
+
+    async def aclose(self) -> None:
+        """Leave: abort the connection at once if the stream has not ended. Idempotent."""
+        self._batch = iter(())
+        if not self._over:
+            self._source.abort()
+            self._end_cancelled()
+            await self._source.close()
+
+    def raising(self) -> AsyncStream:
+        """This stream, raising its error instead of handing out Failed."""
+        self._raises = True
+        return self
+
+    def _timing(self) -> Timing:
+        return self._source.timing
+
+    def _limits(self) -> RateLimits | None:
+        return self._source.rate_limits
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if getattr(self, "_opened", False) and not self._over:
+            warnings.warn(f"{self!r} was neither read to its end nor closed", ResourceWarning, source=self, stacklevel=2)
+            self._batch = iter(())
+            self._source.abort()
+            self._end_cancelled()
+
+
+# ---- sources for providers that are plain iterators of events
+
+
+class _Measured:
+    """The timing of events that come from an iterator: measured as they are pulled."""
+
+    def __init__(self) -> None:
+        self._wall = time()
+        self._began = monotonic()
+        self._first: float | None = None
+        self._content: float | None = None
+        self._finished: float | None = None
+        self._attempts = 1
+        self.rate_limits: RateLimits | None = None
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(
+            started=self._wall,
+            first_byte=self._first,
+            first_content=self._content,
+            finished=self._finished,
+            attempts=self._attempts,
+        )
+
+    def _mark(self, event: Event) -> None:
+        since = monotonic() - self._began
+        if isinstance(event, Retrying):
+            self._attempts = event.attempt + 1
+            return
+        self._first = since if self._first is None else self._first
+        if self._content is None and is_content(event):
+            self._content = since
+        if isinstance(event, MessageStop | Failed):
+            self._finished = since
+
+
+class IteratorSource(_Measured):
+    """A source over any iterator of events; its `close` method, if it has one, is called on abort."""
+
+    def __init__(self, events: Iterator[Event]) -> None:
+        super().__init__()
+        self._events = events
+
+    def pull(self) -> Sequence[Event]:
+        """The next event."""
+        for event in self._events:
+            self._mark(event)
+            return [event]
+        return []
+
+    def abort(self) -> None:
+        """Close the iterator."""
+        close = getattr(self._events, "close", None)
+        if close is not None:
+            close()
+
+
+class AsyncIteratorSource(_Measured):
+    """A source over any async iterator of events; its `aclose` method, if it has one, is called on close."""
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        super().__init__()
+        self._events = events
+
+    async def pull(self) -> Sequence[Event]:
+        """The next event."""
+        async for event in self._events:
+            self._mark(event)
+            return [event]
+        return []
+
+    def abort(self) -> None:
+        """Nothing can be shut without the loop; `close` does it."""
+
+    async def close(self) -> None:
+        """Close the iterator."""
+        close = getattr(self._events, "aclose", None)
+        if close is not None:
+            await close()

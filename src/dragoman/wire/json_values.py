@@ -1,0 +1,32 @@
+"""Reading JSON from a peer that may send anything: each reader gives a value of the type asked for, or that type's empty value."""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+__all__ = ["as_list", "as_object", "as_string", "is_list", "is_object"]
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Whether a JSON value is an array."""
+    return isinstance(value, list)
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """The object, or `{}` for null and anything else."""
+    return value if is_object(value) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """The array, or `[]`."""
+    return value if is_list(value) else []
+
+
+def as_string(value: Any) -> str:
+    """The string, or `""`."""
+    return value if isinstance(value, str) else ""
