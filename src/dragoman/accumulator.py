@@ -2,7 +2,7 @@
 
 Strategy. One entry per block, keyed by index. Deltas go to `Fragments` and are joined when someone asks; a finished block
 (`BlockStop.block`) replaces them. Every `push` is O(size of the event); `partial()` is O(what is there). The frequent deltas are
-tested for first, by class identity; everything else goes through one `match`.
+tested for first, by class identity (`isinstance` of a Struct goes through ABCMeta, four times as slow); the rest is one `match`.
 """
 
 from __future__ import annotations
@@ -119,11 +119,10 @@ class Accumulator:
         """
         if self._end is not None or self.error is not None:
             raise RuntimeError("the stream has ended: push takes no event after MessageStop or Failed")
-        kind = type(event)
-        if kind is TextDelta or kind is ThinkingDelta:
-            self._open(event).fragments.add(event.text)  # type: ignore[union-attr]  # pyright: ignore
-        elif kind is ToolInputDelta:
-            self._open(event).fragments.add(event.json)  # type: ignore[union-attr]  # pyright: ignore
+        if type(event) is TextDelta or type(event) is ThinkingDelta:
+            self._open(event).fragments.add(event.text)
+        elif type(event) is ToolInputDelta:
+            self._open(event).fragments.add(event.json)
         else:
             self._push(event)
 

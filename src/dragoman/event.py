@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from dragoman.errors import ProviderError
 from dragoman.message import Block, Citation, Extra
 from dragoman.response import Notice, StopDetails, StopReason, Usage
-from dragoman.value import Value, snake_case
+from dragoman.value import Value, own_dict, snake_case
 
 __all__ = [
     "BlockStart",
@@ -50,6 +50,9 @@ class MessageStart(_MessageStartOptions, frozen=True, tag=snake_case, tag_field=
     id: str
     model: str
     type: ClassVar[Literal["message_start"]] = "message_start"
+
+    def __post_init__(self) -> None:
+        own_dict(self, "extra")
 
 
 class BlockStart(Value, frozen=True, tag=snake_case, tag_field="type"):
@@ -129,6 +132,9 @@ class OpaqueEvent(_OpaqueEventOptions, frozen=True, tag=snake_case, tag_field="t
     data: dict[str, Any]
     type: ClassVar[Literal["opaque_event"]] = "opaque_event"
 
+    def __post_init__(self) -> None:
+        own_dict(self, "data")
+
 
 class _MessageStopOptions(Value, frozen=True, kw_only=True):
     raw_stop: str = ""
@@ -144,6 +150,9 @@ class MessageStop(_MessageStopOptions, frozen=True, tag=snake_case, tag_field="t
 
     stop: StopReason
     type: ClassVar[Literal["message_stop"]] = "message_stop"
+
+    def __post_init__(self) -> None:
+        own_dict(self, "extra", "message_extra")
 
 
 class _FailedOptions(Value, frozen=True, kw_only=True):

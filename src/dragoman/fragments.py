@@ -6,9 +6,9 @@ an executable input.
 
 from __future__ import annotations
 
-import json
-from math import isfinite
-from typing import Any, NoReturn, TypeGuard
+import re
+from itertools import accumulate
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -77,7 +77,7 @@ def parse_input(raw: str) -> dict[str, Any] | InvalidReason:
 
     `""` is `{}` (a tool without arguments). Text that ends before its JSON does is `incomplete`; NaN, Infinity, numbers beyond a
     double, trailing text, bad escapes and control characters are `invalid_json`; anything but an object is `not_an_object`.
-    Nothing is repaired or guessed.
+    Lone surrogates become U+FFFD. Nothing else is repaired or guessed.
     """
     if not raw:
         return {}
@@ -86,53 +86,44 @@ def parse_input(raw: str) -> dict[str, Any] | InvalidReason:
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-        if "truncated" in str(error):
+        if _is_cut_off(raw, error):
             return "incomplete"
-        try:  # msgspec refuses lone surrogates, which the standard library reads; what must not pass is refused here
-            value = json.loads(raw, parse_constant=_refuse)
-        except ValueError:
+        clean = _ESCAPES.sub(_whole, scrub(raw))
+        if clean == raw:
             return "invalid_json"
-        if not _finite(value):
-            return "invalid_json"
-        value = scrub_tree(value)
+        try:
+            value = msgspec.json.decode(clean)
+        except msgspec.MsgspecError as second:
+            return "incomplete" if _is_cut_off(clean, second) else "invalid_json"
     return value if _is_object(value) else "not_an_object"
+
+
+def _is_cut_off(raw: str, error: Exception) -> bool:
+    """Whether msgspec stopped because the text did. It calls a number cut after its sign, point or exponent an invalid one."""
+    text = str(error)
+    return "truncated" in text or ("invalid number" in text and text.endswith(f"(byte {len(raw.encode())})"))
+
+
+_ESCAPES = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
+    r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+    r"|\\.",
+    re.DOTALL,
+)
+
+
+def _whole(escape: re.Match[str]) -> str:
+    return "\\ufffd" if escape["lone"] else escape[0]
 
 
 def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _finite(value: Any) -> bool:
-    if isinstance(value, float):
-        return isfinite(value)
-    if isinstance(value, dict):
-        return all(_finite(v) for v in value.values())  # pyright: ignore[reportUnknownVariableType]
-    return all(_finite(v) for v in value) if isinstance(value, list) else True  # pyright: ignore[reportUnknownVariableType]
+_NOT_BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[^][{}"]+', re.DOTALL)
+_STEPS = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 def _depth(raw: str) -> int:
-    """The deepest nesting of a JSON text, brackets inside strings not counted; stops at the limit."""
-    depth = deepest = 0
-    quoted = escaped = False
-    for char in raw:
-        if quoted:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                quoted = False
-        elif char == '"':
-            quoted = True
-        elif char in "{[":
-            depth += 1
-            deepest = max(deepest, depth)
-            if deepest > INPUT_DEPTH_LIMIT:
-                break
-        elif char in "}]":
-            depth -= 1
-    return deepest
+    """The deepest nesting of a JSON text, brackets inside strings not counted."""
+    return max(accumulate(map(_STEPS.__getitem__, _NOT_BRACKETS.sub("", raw))), default=0)

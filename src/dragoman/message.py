@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -298,7 +298,7 @@ class ToolUse(_CacheOptions, frozen=True, tag=snake_case, tag_field="type"):
     type: ClassVar[Literal["tool_use"]] = "tool_use"
 
     def __post_init__(self) -> None:
-        own_dict(self, "extra")
+        own_dict(self, "input", "extra")
 
 
 class _InvalidOptions(Value, frozen=True, kw_only=True):
@@ -363,7 +363,7 @@ class ServerToolUse(_ExtraOption, frozen=True, tag=snake_case, tag_field="type")
     type: ClassVar[Literal["server_tool_use"]] = "server_tool_use"
 
     def __post_init__(self) -> None:
-        own_dict(self, "extra")
+        own_dict(self, "input", "extra")
 
 
 class _ServerResultOptions(Value, frozen=True, kw_only=True):
@@ -465,9 +465,9 @@ class Message(_MessageOptions, frozen=True):
         return [block for block in self.content if isinstance(block, InvalidToolUse)]
 
 
-def _own_blocks(value: msgspec.Struct) -> None:
+def _own_blocks(value: Message | ToolResult | Parts) -> None:
     """Make `content` a list of blocks: a string is one Text, and so is each string within."""
-    given: str | Iterable[str | Block] = value.content  # type: ignore[attr-defined]  # pyright: ignore
+    given = cast("str | Iterable[str | Block]", value.content)
     blocks = [Text(given)] if isinstance(given, str) else [Text(b) if isinstance(b, str) else b for b in given]
     force_setattr(value, "content", blocks)
 
@@ -493,16 +493,33 @@ def system(text: str) -> Message:
 def tool_result(call: ToolUse | InvalidToolUse | str, value: object, *, is_error: bool = False) -> ToolResult:
     """The result of a call, for `user(…)`: text and blocks as they are, anything else as JSON.
 
-    `call` is the call or its id. Raises TypeError for a value that JSON cannot hold.
+    `call` is the call or its id. Raises TypeError for a value that JSON cannot carry, ValueError for NaN and infinity.
     """
     call_id = call if isinstance(call, str) else call.id
     if isinstance(value, str):
         return ToolResult(call_id, value, is_error=is_error)
-    if isinstance(value, _BLOCK_TYPES):
+    if _is_block(value):
         return ToolResult(call_id, [value], is_error=is_error)
-    if isinstance(value, list | tuple) and value and all(isinstance(v, _BLOCK_TYPES) for v in value):  # pyright: ignore
-        return ToolResult(call_id, value, is_error=is_error)  # pyright: ignore
-    return ToolResult(call_id, msgspec.json.encode(value).decode(), is_error=is_error)
+    blocks = [item for item in _items(value) if _is_block(item)]
+    if blocks and len(blocks) == len(_items(value)):
+        return ToolResult(call_id, blocks, is_error=is_error)
+    return ToolResult(call_id, _json_text(value), is_error=is_error)
+
+
+def _items(value: object) -> Sequence[object]:
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()
+
+
+def _json_text(value: object) -> str:
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        text = "null"  # lone surrogates: the standard library takes them, and the wire makes them U+FFFD
+    if "null" in text:  # may be a NaN, which msgspec writes so and the standard library refuses
+        import json
+
+        text = json.dumps(msgspec.to_builtins(value, str_keys=True), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text
 
 
 _BLOCK_TYPES = (
@@ -521,6 +538,11 @@ _BLOCK_TYPES = (
     ServerToolResult,
     Opaque,
 )
+
+
+def _is_block(value: object) -> TypeGuard[Block]:
+    return isinstance(value, _BLOCK_TYPES)
+
 
 _IMAGE_MAGIC = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"))
 

@@ -102,14 +102,14 @@ class ThinkingConfig(_ThinkingConfigOptions, frozen=True):
     mode: Literal["off", "budget", "adaptive", "auto"]
 
     @classmethod
-    def off(cls) -> ThinkingConfig:
+    def off(cls, *, display: str | None = None) -> ThinkingConfig:
         """No thinking, in the form the model knows; a problem where the model cannot be without."""
-        return cls("off")
+        return cls("off", display=display)
 
     @classmethod
     def budget(cls, tokens: int, *, clamp: bool = False, display: str | None = None) -> ThinkingConfig:
         """At most `tokens` of thinking, 1024 or more and below max_tokens; 0 is `off()`. `clamp=True` moves it into that range."""
-        return cls("off") if tokens == 0 else cls("budget", budget_tokens=tokens, clamp=clamp, display=display)
+        return cls.off(display=display) if tokens == 0 else cls("budget", budget_tokens=tokens, clamp=clamp, display=display)
 
     @classmethod
     def adaptive(cls, *, display: str | None = None) -> ThinkingConfig:
@@ -122,15 +122,12 @@ class ThinkingConfig(_ThinkingConfigOptions, frozen=True):
         return cls("auto", display=display)
 
 
-class _OutputOptions(Value, frozen=True, kw_only=True):
-    name: str = "output"
-    strict: bool = True
-
-
-class OutputFormat(_OutputOptions, frozen=True):
+class OutputFormat(Value, frozen=True):
     """The answer must be JSON of this schema. `name` is for dialects that want one."""
 
     schema: dict[str, Any]
+    name: str = "output"
+    strict: bool = True
 
     def __post_init__(self) -> None:
         own_dict(self, "schema")
@@ -154,7 +151,7 @@ class Tenant(Value, frozen=True):
     langfuse_enabled: bool = True
 
 
-class TraceInfo(Value, frozen=True, kw_only=True):
+class TraceInfo(Value, frozen=True):
     """What the caller knows about a call, for telemetry. Never invented, never sent to the provider."""
 
     conversation_id: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from dragoman.message import Extra, InvalidToolUse, Message, ToolUse
 from dragoman.value import Value, own_dict, own_list, snake_case
@@ -105,7 +105,10 @@ class Usage(Value, frozen=True, kw_only=True):
         return self.total_input + self.output
 
     def __add__(self, other: Usage) -> Usage:
-        """The usage of two calls: numbers and tables add, iterations concatenate, tags that differ become `""`."""
+        """The usage of two calls: numbers and tables add, iterations concatenate, tags that differ become `""`.
+
+        In `extra` too numbers add and tables merge; what differs otherwise is left out.
+        """
         if not isinstance(other, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
         costs = [cost for cost in (self.reported_cost, other.reported_cost) if cost is not None]
@@ -124,7 +127,7 @@ class Usage(Value, frozen=True, kw_only=True):
             service_tier=_same(self.service_tier, other.service_tier),
             speed=_same(self.speed, other.speed),
             inference_geo=_same(self.inference_geo, other.inference_geo),
-            extra=self.extra if self.extra == other.extra else {},
+            extra=_merged(self.extra, other.extra),
         )
 
 
@@ -143,6 +146,19 @@ def _sum(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
     return {key: a.get(key, 0) + b.get(key, 0) for key in [*a, *(k for k in b if k not in a)]}
 
 
+def _merged(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    merged = {**a, **b}
+    for key in a.keys() & b.keys():
+        one, two = a[key], b[key]
+        if isinstance(one, dict) and isinstance(two, dict):
+            merged[key] = _merged(cast("dict[str, Any]", one), cast("dict[str, Any]", two))
+        elif type(one) in (int, float) and type(two) in (int, float):  # pyright: ignore[reportUnknownArgumentType]
+            merged[key] = one + two
+        elif one != two:
+            del merged[key]
+    return merged
+
+
 def _same(a: str, b: str) -> str:
     return a if a == b else ""
 
@@ -155,7 +171,7 @@ class Limit(Value, frozen=True):
     reset: str = ""
 
 
-class RateLimits(Value, frozen=True, kw_only=True):
+class RateLimits(Value, frozen=True):
     """The rate limits that came with an answer; None where the provider said nothing."""
 
     requests: Limit | None = None
@@ -164,7 +180,7 @@ class RateLimits(Value, frozen=True, kw_only=True):
     output_tokens: Limit | None = None
 
 
-class Timing(Value, frozen=True, kw_only=True):
+class Timing(Value, frozen=True):
     """When things happened. `started` is Unix time; all others are seconds from it, None if it did not happen.
 
     `first_byte` is of the answer's body; `first_content` is the first content delta or block of any kind; `longest_gap` is the longest

@@ -5,8 +5,8 @@ value. What msgspec cannot say is looked for in its output or in its refusal, an
 
 * writing: `null` in the output may be a NaN (refused, with its path); `"dragoman"` may be a block or event that an older version
   of us did not know (`Opaque(wire="dragoman")`), which is written back as itself; a lone surrogate goes through `json`.
-* reading: what the typed decoder refuses is parsed untyped, walked along its type (`_Walk`) and converted again: unknown blocks
-  become `Opaque`, unknown events `OpaqueEvent`, unknown stop reasons `unknown`, and `v` is checked. Bad data stays bad.
+* reading: what the typed decoder refuses is parsed untyped, walked along its type (`dragoman.newer`) and converted again: unknown
+  blocks become `Opaque`, unknown events `OpaqueEvent`, unknown stop reasons `unknown`, and `v` is checked. Bad data stays bad.
 
 The format is additive: defaults are left out, tags and names never change, `v` is left out while it is 1.
 """
@@ -15,36 +15,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
-from typing import Any, NoReturn, TypeAlias, TypeVar, cast, get_args, overload
+from typing import Any, NoReturn, TypeVar, cast, get_args, overload
 
 import msgspec
 from msgspec.structs import replace
 
 from dragoman.errors import KINDS, Phase, ProviderError, RequestTimeoutError, StorageError, UnsupportedStopError
-from dragoman.event import Event, OpaqueEvent
-from dragoman.message import Block, Message, Opaque, ServerToolResult, ServerToolUse, Source, ToolUse
-from dragoman.request import Request
-from dragoman.response import Response, StopReason
+from dragoman.event import OpaqueEvent
+from dragoman.message import Message, Opaque, ServerToolResult
+from dragoman.newer import OWN_WIRE, VERSION, as_object, is_unknown_block, is_unknown_event, walk_of
 
 __all__ = ["VERSION", "from_builtins", "from_json", "json_schema", "to_builtins", "to_json"]
 
 T = TypeVar("T")
 
-VERSION = 1
-"""The version of the stored form that is written, and the newest that is read."""
-
-OWN_WIRE = "dragoman"
-"""The `wire` of an Opaque that holds a stored block of a version newer than ours."""
-
-_BLOCK_TAGS = frozenset(cls.type for cls in get_args(Block))
-_SOURCE_TAGS = frozenset(cls.type for cls in get_args(Source))
-_EVENT_TAGS = frozenset(cls.type for cls in get_args(Event))
-_SOURCED = frozenset({"image", "audio", "video", "document"})
-_STOPS = frozenset(get_args(StopReason))
 _PHASES = frozenset(get_args(Phase))
 
 
@@ -125,7 +113,7 @@ def _stored_error(error: ProviderError) -> _StoredError:
 def _write_hook(value: object) -> object:
     if isinstance(value, ProviderError):
         return _stored_error(value)
-    raise TypeError(f"a {type(value).__name__} is not JSON")
+    raise TypeError(f"a value of type {type(value).__name__} is not JSON")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_write_hook)
@@ -134,9 +122,9 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_write_hook)
 def _lowered(value: Any) -> Any:
     """The value with each Opaque and OpaqueEvent of ours replaced by the data it holds; the value itself if there is none."""
     if isinstance(value, Opaque):
-        return value.data if value.wire == OWN_WIRE and _is_unknown_block(value.data) else value
+        return value.data if value.wire == OWN_WIRE and is_unknown_block(value.data) else value
     if isinstance(value, OpaqueEvent):
-        ours = value.wire == OWN_WIRE and value.index is None and value.kind == value.data.get("type") and _is_unknown_event(value.data)
+        ours = value.wire == OWN_WIRE and value.index is None and value.kind == value.data.get("type") and is_unknown_event(value.data)
         return value.data if ours else value
     if isinstance(value, ServerToolResult):  # its content is the wire's, not ours
         return value
@@ -151,9 +139,8 @@ def _lowered(value: Any) -> Any:
         items = cast("list[Any]", value)
         lowered_items = [_lowered(item) for item in items]
         return value if all(new is old for new, old in zip(lowered_items, items, strict=True)) else lowered_items  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, dict):
-        return {key: _lowered(item) for key, item in cast("dict[Any, Any]", value).items()}
-    return value
+    data = as_object(value)
+    return value if data is None else {key: _lowered(item) for key, item in data.items()}
 
 
 # ---- what JSON cannot hold
@@ -168,8 +155,8 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             yield f".{name}", getattr(value, name)
-    elif isinstance(value, dict):
-        for key, item in cast("dict[Any, Any]", value).items():
+    elif (data := as_object(value)) is not None:
+        for key, item in data.items():
             yield (f".{key}" if str(key).isidentifier() else f"[{key!r}]"), item
     elif isinstance(value, list | tuple):
         for index, item in enumerate(cast("list[Any]", value)):
@@ -180,26 +167,26 @@ def _is_non_finite(value: Any) -> bool:
     return not (isfinite(value) if isinstance(value, float) else value.is_finite() if isinstance(value, Decimal) else True)
 
 
-def _refuse_non_finite(value: object) -> None:
+def _refuse_non_finite(value: object, verb: str = "stored") -> None:
     """Raise StorageError if a NaN or an infinity stands anywhere in the value (msgspec would write `null`)."""
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if _is_non_finite(item):
-            raise _unstorable(value, "NaN and infinity are not JSON")
+            raise _unstorable(value, "", verb)
         stack.extend(child for _, child in _children(item))
 
 
-def _unstorable(value: object, reason: str) -> StorageError:
+def _unstorable(value: object, reason: str, verb: str = "stored") -> StorageError:
     """The error for a value that cannot be written, with the path of the first thing in it that is to blame."""
     stack: list[tuple[str, Any]] = [("$", value)]
     while stack:
         path, item = stack.pop()
         children = list(_children(item))
         if not children and (problem := _leaf_problem(item)):
-            return StorageError(f"cannot be stored: {problem}, at {path}", path)
+            return StorageError(f"cannot be {verb}: {problem}, at {path}", path)
         stack.extend((path + step, child) for step, child in reversed(children))
-    return StorageError(f"cannot be stored: {reason}")
+    return StorageError(f"cannot be {verb}: {reason}")
 
 
 def _leaf_problem(value: Any) -> str:
@@ -238,7 +225,7 @@ def from_json(data: bytes | str, type: Any = Message) -> Any:
             pass  # the slow path reads it, or says what is wrong
         else:
             if b'"reported_cost"' in data:
-                _refuse_non_finite(value)
+                _refuse_non_finite(value, "read")
             return value
     return from_builtins(_parse(data), type)
 
@@ -250,13 +237,15 @@ def from_builtins(obj: object, type: Any) -> Any: ...
 def from_builtins(obj: object, type: Any) -> Any:
     """The value whose stored form, as dicts and lists, is `obj`; values already made may stand in it. Raises StorageError."""
     try:
-        walk = _walk(type)
+        walk = walk_of(type)
         value = msgspec.convert(obj if walk is None else walk(obj, "$"), type, dec_hook=_read_hook)
-        _refuse_non_finite(value)
+        _refuse_non_finite(value, "read")
     except RecursionError:
         raise StorageError(_TOO_DEEP) from None
     except msgspec.ValidationError as error:
         raise _unreadable(error) from None
+    except UnicodeEncodeError:
+        raise StorageError("cannot be read: a lone surrogate where only one of our own words may stand") from None
     return value
 
 
@@ -309,7 +298,10 @@ def _read_hook(type: Any, obj: Any) -> object:
         raise TypeError(f"{type!r} has no stored form")
     if isinstance(obj, ProviderError):
         return obj
-    stored = msgspec.convert(obj, _StoredError)
+    try:
+        stored = msgspec.convert(obj, _StoredError)
+    except msgspec.ValidationError as error:  # its path begins here; msgspec puts ours before a ValueError's text only
+        raise ValueError(str(error).replace(" - at `$.", ", in `")) from None
     cls = KINDS.get(stored.kind, ProviderError)
     fields: dict[str, Any] = {
         "type": stored.type,
@@ -322,131 +314,12 @@ def _read_hook(type: Any, obj: Any) -> object:
         fields["phase"] = stored.phase if stored.phase in _PHASES else "server"
     elif cls is UnsupportedStopError:
         fields["raw"] = stored.raw
-    error = cls(stored.message, **fields)
+    failure = cls(stored.message, **fields)
     if stored.retryable is not None:
-        error.retryable = stored.retryable
+        failure.retryable = stored.retryable
     if cls is ProviderError:
-        vars(error)["kind"] = stored.kind  # of a newer version: written back as it came
-    return error
-
-
-# ---- what a newer version wrote
-
-Walk: TypeAlias = Callable[[Any, str], Any]
-"""Takes untyped JSON and its path; gives it back with what this version does not know put into forms that it does."""
-
-
-def _is_unknown(data: object, tags: frozenset[str]) -> bool:
-    if not isinstance(data, dict):
-        return False
-    tag: object = cast("dict[str, object]", data).get("type")
-    return isinstance(tag, str) and tag not in tags
-
-
-def _is_unknown_block(data: dict[str, Any]) -> bool:
-    return _is_unknown(data, _BLOCK_TAGS) or (data.get("type") in _SOURCED and _is_unknown(data.get("source"), _SOURCE_TAGS))
-
-
-def _is_unknown_event(data: dict[str, Any]) -> bool:
-    return _is_unknown(data, _EVENT_TAGS)
-
-
-@lru_cache(maxsize=256)
-def _walk(type: Any) -> Walk | None:
-    from msgspec import inspect
-
-    return _Walker().of(inspect.type_info(type))
-
-
-class _Walker:
-    """Builds the walk of one type from msgspec's description of it; None where nothing can need a change."""
-
-    def __init__(self) -> None:
-        self._structs: dict[type, Walk] = {}
-
-    def of(self, info: Any) -> Walk | None:
-        """The walk of a described type."""
-        match type(info).__name__:
-            case "UnionType":
-                return self._union(info.types)
-            case "StructType":
-                return self._union((info,))
-            case "ListType" | "VarTupleType" | "CollectionType":
-                return self._list(info.item_type)
-            case "DictType":
-                return self._dict(info.value_type)
-            case "LiteralType":
-                return _stop if _STOPS.issuperset(info.values) and "end_turn" in info.values else None
-            case _:
-                return None
-
-    def _list(self, item_type: Any) -> Walk | None:
-        walk = self.of(item_type)
-        if walk is None:
-            return None
-        return lambda obj, path: [walk(v, f"{path}[{i}]") for i, v in enumerate(obj)] if isinstance(obj, list) else obj  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-
-    def _dict(self, value_type: Any) -> Walk | None:
-        walk = self.of(value_type)
-        if walk is None:
-            return None
-        return lambda obj, path: {k: walk(v, f"{path}[...]") for k, v in obj.items()} if isinstance(obj, dict) else obj  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-
-    def _union(self, infos: tuple[Any, ...]) -> Walk:
-        structs = [info for info in infos if type(info).__name__ == "StructType"]
-        by_tag = {info.tag: self._struct(info) for info in structs}
-        others = [walk for info in infos if info not in structs and (walk := self.of(info)) is not None]
-        tag_field = structs[0].tag_field if structs else None
-        classes = {info.cls for info in structs}
-
-        def walk(obj: Any, path: str) -> Any:
-            if isinstance(obj, dict) and structs:
-                data = cast("dict[str, Any]", obj)
-                if Opaque in classes and _is_unknown_block(data):
-                    return {"type": "opaque", "data": data, "wire": OWN_WIRE}
-                if OpaqueEvent in classes and _is_unknown_event(data):
-                    return {"type": "opaque_event", "data": data, "wire": OWN_WIRE, "kind": data["type"]}
-                step = by_tag.get(data.get(tag_field) if tag_field else None)
-                return data if step is None else step(data, path)
-            for other in others:
-                obj = other(obj, path)
-            return obj
-
-        return walk
-
-    def _struct(self, info: Any) -> Walk:
-        cls: type = info.cls
-        if cls in self._structs:
-            return self._structs[cls]
-        steps: list[tuple[str, Walk]] = []
-
-        def walk(obj: dict[str, Any], path: str) -> Any:
-            if cls in (Message, Request, Response):
-                _check_version(obj, path)
-            changes = {name: step(obj[name], f"{path}.{name}") for name, step in steps if name in obj}
-            if cls in (ToolUse, ServerToolUse) and obj.get("input") == "":
-                changes["input"] = {}
-            return {**obj, **changes} if changes else obj
-
-        self._structs[cls] = walk
-        steps.extend((field.encode_name, step) for field in info.fields if (step := self.of(field.type)) is not None)
-        return walk
-
-
-def _stop(obj: Any, path: str) -> Any:
-    del path
-    return "unknown" if isinstance(obj, str) and obj not in _STOPS else obj
-
-
-def _check_version(obj: dict[str, Any], path: str) -> None:
-    version: object = obj.get("v", 1)
-    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise StorageError(f"cannot be read: `v` is not a format version (a whole number from 1), at {path}.v", f"{path}.v")
-    if version > VERSION:
-        raise StorageError(
-            f"cannot be read: written in format version {version}, this library reads up to {VERSION}: upgrade dragoman, at {path}.v",
-            f"{path}.v",
-        )
+        failure.__dict__["kind"] = stored.kind  # of a newer version: written back as it came
+    return failure
 
 
 # ---- the schema of the stored form
