@@ -107,7 +107,9 @@ from dragoman.response import (
 from dragoman.storage import from_json, to_json
 
 if TYPE_CHECKING:
+    from dragoman.catalog import ModelInfo
     from dragoman.connect import Anthropic, connect
+    from dragoman.history import Repaired, problems, repair, replayable
     from dragoman.provider import HTTPProvider, Provider, ProviderBase
     from dragoman.retry import RetryPolicy
     from dragoman.stream import AsyncStream, Stream
@@ -146,6 +148,7 @@ __all__ = [
     "Message",
     "MessageStart",
     "MessageStop",
+    "ModelInfo",
     "ModelNotFoundError",
     "Notice",
     "Opaque",
@@ -168,6 +171,7 @@ __all__ = [
     "RateLimits",
     "RedactedThinking",
     "Refusal",
+    "Repaired",
     "Request",
     "RequestTimeoutError",
     "RequestTooLargeError",
@@ -208,6 +212,9 @@ __all__ = [
     "connect",
     "from_json",
     "is_retryable",
+    "problems",
+    "repair",
+    "replayable",
     "system",
     "to_json",
     "tool_result",
@@ -217,6 +224,11 @@ __all__ = [
 _LAZY = {
     "Anthropic": "dragoman.connect",
     "connect": "dragoman.connect",
+    "ModelInfo": "dragoman.catalog",
+    "Repaired": "dragoman.history",
+    "problems": "dragoman.history",
+    "repair": "dragoman.history",
+    "replayable": "dragoman.history",
     "HTTPProvider": "dragoman.provider",
     "Provider": "dragoman.provider",
     "ProviderBase": "dragoman.provider",

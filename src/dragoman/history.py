@@ -1,0 +1,130 @@
+"""Is this sendable, and make it so: `problems`, `repair`, `replayable`.
+
+Strategy. All three are pure and mutate nothing. `problems` asks every check of `dragoman.validation` and reports all it finds at once,
+since a caller who fixes one problem per round trip is a caller who gives up. `repair` mends a history, so that a conversation that was
+cut off, edited or stored wrongly can go on; it changes as little as it can, reports each change, and a second run changes nothing.
+`replayable` keeps of an interrupted answer what may be sent back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from dragoman.catalog import ModelRules, rules
+from dragoman.errors import Problem
+from dragoman.message import Block, InvalidToolUse, Message, RedactedThinking, Refusal, ServerToolResult, ServerToolUse, Text, Thinking
+from dragoman.request import Request
+from dragoman.validation.dialect import dialect_of
+from dragoman.validation.marks import check_marks
+from dragoman.validation.media import not_json
+from dragoman.validation.repair import Change, Repaired, mend
+from dragoman.validation.settings import check_settings
+from dragoman.validation.tools import check_tools
+from dragoman.validation.turns import Turns
+
+if TYPE_CHECKING:
+    from dragoman.wire.base import Wire
+
+__all__ = ["Change", "Repaired", "problems", "repair", "replayable", "required"]
+
+MAX_MESSAGES = 100_000
+"""Messages in one request (anthropic.md §3)."""
+
+_NO_RULES = ModelRules()
+
+
+def required(request: Request, label: str) -> list[Problem]:
+    """What no request can be without, whatever `validate` says: a model, and a user or assistant message.
+
+    `label` is the provider's name in the texts (`Anthropic request requires a model`).
+    """
+    found: list[Problem] = []
+    if not request.model:
+        found.append(Problem("model", "required", f"{label} request requires a model", "set Request.model, or the provider's model"))
+    if not any(message.role != "system" for message in request.messages):
+        text = f"{label} request requires at least one user/assistant message"
+        found.append(Problem("messages", "required", text, "add a user message"))
+    return found
+
+
+def problems(request: Request, wire: Wire) -> list[Problem]:
+    """Everything that keeps a request from being sent by this wire, in the order parameters, tools, messages, cache marks.
+
+    An empty list means: it encodes, and nothing we know of would make the provider refuse it. Each Problem has the path into the
+    request, a stable rule code (docs/reference/validation.md lists them), what is wrong and what to do. Pure; never raises for what a
+    request holds.
+    """
+    dialect = dialect_of(wire.name)
+    claude = dialect.claude
+    model = rules(request.model) if claude else _NO_RULES
+    api_version = str(getattr(wire, "api_version", ""))
+    out: list[Problem] = []
+    whole = all(isinstance(message, Message) for message in request.messages)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if whole:
+        out += required(request, dialect.label)
+    if len(request.messages) > MAX_MESSAGES:
+        out.append(Problem("messages", "too_many_messages", f"more than {MAX_MESSAGES} messages", "drop or summarize the oldest"))
+    if claude:
+        check_settings(request, model, api_version=api_version, max_tokens=getattr(wire, "max_tokens", None), out=out)
+    if request.extra_body:
+        _check_body(request, out)
+    if request.tools or request.tool_choice is not None:
+        check_tools(request, model, claude=claude, out=out)
+    Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out).run()
+    if claude and whole:
+        check_marks(request, out)
+    return out
+
+
+def _check_body(request: Request, out: list[Problem]) -> None:
+    count = request.extra_body.get("n")
+    if isinstance(count, int) and count > 1:
+        out.append(Problem("extra_body.n", "n", f"one request gives one answer, not {count}", "send n calls"))
+    where = not_json(request.extra_body, "extra_body")
+    if where:
+        out.append(Problem(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values"))
+
+
+def repair(messages: Iterable[Message | str]) -> Repaired:
+    """A history that `problems` has nothing against, and every change that this took.
+
+    Unanswered tool uses get an `is_error` result, results that answer no call are dropped, several results of one call become one;
+    blocks that cannot stand or be written where they are, mislabelled images, illegal tool names, empty user turns are mended or
+    dropped too. Pure and idempotent: nothing is mutated, messages that need nothing are the same objects, and a second run changes
+    nothing. What depends on the model or the settings (a system message it does not honour, too many cache marks) is not touched.
+    """
+    return mend(messages)
+
+
+def replayable(message: Message) -> Message | None:
+    """What of an interrupted answer may be sent back: `stream.partial()`, made a turn of a history. None if nothing may.
+
+    Left out: a call that was cut off, a server-side call without its result, unsigned thinking, empty text, and thinking that nothing
+    follows. What is left may hold tool uses; answer them, or let `repair` do it. A user or system message is returned as it is.
+    """
+    if message.role != "assistant":
+        return message if message.content else None
+    answered = {block.tool_use_id for block in message.content if isinstance(block, ServerToolResult)}
+    kept = [block for block in message.content if _is_replayable(block, answered)]
+    while kept and isinstance(kept[-1], Thinking | RedactedThinking):  # the API refuses a turn that ends with thinking
+        kept.pop()
+    if not kept:
+        return None
+    return message if len(kept) == len(message.content) else replace(message, content=kept)
+
+
+def _is_replayable(block: Block, answered: set[str]) -> bool:
+    match block:
+        case Text() | Refusal():
+            return bool(block.text.strip() or block.extra)
+        case Thinking():
+            return bool(block.signature)
+        case InvalidToolUse():
+            return block.reason != "incomplete"
+        case ServerToolUse():
+            return block.id in answered
+        case _:
+            return True

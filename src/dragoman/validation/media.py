@@ -1,0 +1,133 @@
+"""Bytes and values inside blocks: media types against the bytes they claim to describe, and numbers that JSON cannot hold.
+
+Strategy. Sixteen characters of base64 show what a picture is, so the cost does not grow with it. A type that contradicts its bytes is a
+problem; bytes that nothing is known of are left to the provider.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from dragoman.catalog import ModelRules
+from dragoman.errors import Problem
+from dragoman.message import Base64, Document, Image, Opaque, Parts, PlainText, Text, Url, sniff_image
+
+__all__ = ["IMAGE_TYPES", "check_document", "check_image", "image_type", "not_json"]
+
+IMAGE_TYPES = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
+"""What may be sent as an image; `image/jpg` is written as `image/jpeg`."""
+
+DEPTH_LIMIT = 500
+"""How deep a JSON value may nest."""
+
+_PDF = "application/pdf"
+_HEAD = 16
+"""Characters of base64 that are looked at: the twelve bytes that `sniff_image` needs."""
+
+
+def _head(data: str) -> bytes | None:
+    """The first bytes behind base64 text, None if it is not base64."""
+    text = data[:_HEAD]
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:  # binascii.Error is one; so is text that is not ASCII
+        return None
+
+
+def image_type(data: str) -> str:
+    """The media type that base64 text shows (`image/png` …, `application/pdf`), or `""`."""
+    head = _head(data)
+    if not head:
+        return ""
+    return _PDF if head.startswith(b"%PDF") else sniff_image(head)
+
+
+def check_image(block: Image, path: str, rules: ModelRules, *, claude: bool, out: list[Problem]) -> None:
+    """Append what is wrong with an image."""
+    if not rules.image_input:
+        out.append(Problem(path, "image_input", f"{rules.id} sees no images", "leave it out, or choose another model"))
+    source = block.source
+    if isinstance(source, Base64):
+        if claude and source.media_type not in IMAGE_TYPES:
+            text = f"`{source.media_type}` is no image type that can be sent"
+            out.append(Problem(f"{path}.source.media_type", "image_type", text, "convert it to PNG, JPEG, GIF or WebP"))
+        else:
+            _check_bytes(source, path, out)
+    elif isinstance(source, Url):
+        _check_url(source, path, out)
+    elif isinstance(source, PlainText | Parts):
+        out.append(Problem(f"{path}.source", "image_source", "an image cannot come from text", "use Base64, Url or FileId"))
+
+
+def _check_bytes(source: Base64, path: str, out: list[Problem]) -> None:
+    if not source.data:
+        out.append(Problem(f"{path}.source.data", "base64", "is empty", "give the bytes as base64, or leave the block out"))
+    elif _head(source.data) is None:
+        fix = "give the bytes alone, as standard base64" if source.data.startswith("data:") else "encode the bytes as standard base64"
+        out.append(Problem(f"{path}.source.data", "base64", "is not base64", fix))
+    else:
+        shown = image_type(source.data)
+        declared = "image/jpeg" if source.media_type == "image/jpg" else source.media_type
+        if shown and shown != declared:
+            text = f"says `{source.media_type}` but its bytes are `{shown}`"
+            out.append(Problem(f"{path}.source.media_type", "media_mismatch", text, f'use "{shown}"'))
+
+
+def _check_url(source: Url, path: str, out: list[Problem]) -> None:
+    if source.url.startswith("data:"):
+        out.append(Problem(f"{path}.source.url", "url", "a data: URL is not fetched", "give its bytes as Base64"))
+
+
+def check_document(block: Document, path: str, rules: ModelRules, *, claude: bool, out: list[Problem]) -> None:
+    """Append what is wrong with a document."""
+    source = block.source
+    if isinstance(source, Base64):
+        if claude and source.media_type != _PDF:
+            text = f"a document of `{source.media_type}` cannot be sent as bytes"
+            out.append(Problem(f"{path}.source.media_type", "document_type", text, "use application/pdf, or PlainText for text"))
+        else:
+            _check_bytes(source, path, out)
+        if not rules.pdf_input:
+            out.append(Problem(path, "pdf_input", f"{rules.id} reads no PDF", "send its text instead, or choose another model"))
+    elif isinstance(source, Url):
+        _check_url(source, path, out)
+    elif isinstance(source, Parts):
+        for i, part in enumerate(source.content):
+            where = f"{path}.source.content[{i}]"
+            if isinstance(part, Image):
+                check_image(part, where, rules, claude=claude, out=out)
+            elif not isinstance(part, Text | Opaque):
+                out.append(Problem(where, "block_unsupported", "a document holds text and images only", "move it out of the document"))
+
+
+def not_json(value: object, path: str) -> str:
+    """The path of the first thing in a value that JSON has no form for (NaN, a set, an object, too deep a nest), or `""`."""
+    stack: list[tuple[object, str, int]] = [(value, path, 0)]
+    while stack:
+        node, where, depth = stack.pop()
+        kind = type(node)
+        if kind is str or kind is int or kind is bool or node is None:
+            continue
+        if isinstance(node, dict | list | tuple) and depth < DEPTH_LIMIT:
+            for key, item in _items(cast("dict[object, object] | Sequence[object]", node)):
+                if type(item) is str:
+                    continue
+                if key is None:
+                    return where
+                stack.append((item, where + key, depth + 1))
+        elif not (isinstance(node, str | int) or (isinstance(node, float) and math.isfinite(node))):
+            return where
+    return ""
+
+
+def _items(node: dict[object, object] | Sequence[object]) -> Iterator[tuple[str | None, object]]:
+    """The members with their path; None as the path of a key that is no text."""
+    if isinstance(node, dict):
+        for key, item in node.items():
+            yield (f".{key}", item) if isinstance(key, str) else (None, None)
+    else:
+        for i, item in enumerate(node):
+            yield f"[{i}]", item

@@ -1,0 +1,72 @@
+"""The tools of a request and the choice among them: names, schemas, and that what is chosen exists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from dragoman.catalog import ModelRules
+from dragoman.errors import Problem
+from dragoman.request import Request, Tool, ToolNamed
+from dragoman.validation.media import not_json
+
+__all__ = ["TOOL_NAME", "check_tools"]
+
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+"""What a tool may be called (anthropic.md §7; OpenAI and Gemini take no more)."""
+
+_NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`"
+_SCHEMA_UNIONS = ("oneOf", "anyOf", "allOf")
+
+
+def check_tools(request: Request, rules: ModelRules, *, claude: bool, out: list[Problem]) -> None:
+    """Append what is wrong with the tools and the tool choice."""
+    first: dict[str, int] = {}
+    for i, tool in enumerate(request.tools):
+        path = f"tools[{i}]"
+        if not TOOL_NAME.fullmatch(tool.name):
+            out.append(Problem(f"{path}.name", "tool_name", "is no legal tool name", _NAME_FIX))
+        elif tool.name in first:
+            text = f"`{tool.name}` is also the name of tools[{first[tool.name]}]"
+            out.append(Problem(f"{path}.name", "tool_name_repeated", text, "give each tool its own name"))
+        first.setdefault(tool.name, i)
+        if isinstance(tool, Tool):
+            if tool.strict and not rules.strict_tools:
+                out.append(Problem(f"{path}.strict", "strict_tools", f"{rules.id} has no strict tools", "set strict=False"))
+            _check_schema(tool.input_schema, f"{path}.input_schema", claude, out)
+    _check_choice(request, first, out)
+
+
+def _check_schema(schema: dict[str, Any], path: str, claude: bool, out: list[Problem]) -> None:
+    if not schema:
+        return
+    where = not_json(schema, path)
+    if where:
+        out.append(Problem(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values"))
+    if not claude:
+        return
+    if schema.get("type") != "object":
+        out.append(Problem(path, "tool_schema", 'must have "type": "object"', "describe the arguments as an object's properties"))
+    out.extend(
+        Problem(f"{path}.{keyword}", "tool_schema", "is not allowed at the top of a schema", "put it into a property")
+        for keyword in _SCHEMA_UNIONS
+        if keyword in schema
+    )
+
+
+def _check_choice(request: Request, names: dict[str, int], out: list[Problem]) -> None:
+    choice = request.tool_choice
+    if choice != "required" and not isinstance(choice, ToolNamed):
+        return
+    body = request.extra_body
+    elsewhere = bool(body.get("tools") or body.get("mcp_servers"))
+    if not request.tools and not elsewhere:
+        out.append(Problem("tool_choice", "tool_choice_without_tools", "there are no tools to choose from", "add tools, or leave it out"))
+    elif isinstance(choice, ToolNamed) and choice.name not in names and not elsewhere and not _has_toolset(request):
+        text = f"there is no tool called `{choice.name}`"
+        out.append(Problem("tool_choice", "tool_choice_unknown", text, f"use one of {', '.join(names)}"))
+
+
+def _has_toolset(request: Request) -> bool:
+    """Whether a tool stands for others, whose names the request does not show."""
+    return any("toolset" in cast("str", getattr(tool, "type", "")) for tool in request.tools)
