@@ -161,8 +161,8 @@ class Accumulator:
             case Failed(error):
                 self._finish(event)
                 self.error = error
-                error.partial = self.partial() if error.partial is None and self._start is not None else error.partial
-                error.usage = self.usage if error.usage is None and self._start is not None else error.usage
+                if self._start is not None:  # what this call gave: a scripted error may have been raised by an earlier one
+                    error.partial, error.usage = self.partial(), self.usage
                 raise error
             case _:  # OpaqueEvent, and kinds still to come
                 pass

@@ -10,6 +10,7 @@ The pydantic hooks build pydantic-core's schema as the plain dicts that it is, s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
@@ -34,9 +35,15 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
         del source, handler
 
         def validate(value: object) -> object:
+            from dragoman.errors import StorageError
             from dragoman.storage import from_builtins
 
-            return value if isinstance(value, cls) else from_builtins(value, cls)
+            if isinstance(value, cls):
+                return value
+            try:
+                return from_builtins(value, cls)
+            except StorageError as error:
+                raise ValueError(str(error)) from error  # what pydantic makes its ValidationError of
 
         def serialize(value: object) -> object:
             from dragoman.storage import to_builtins
@@ -45,17 +52,49 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
         return {
             "type": "function-plain",
+            "ref": _ref(cls.__name__),
             "function": {"type": "no-info", "function": validate},
             "serialization": {"type": "function-plain", "function": serialize},
         }
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: object, handler: object) -> dict[str, Any]:
-        """The JSON schema of the stored form, for OpenAPI pages."""
-        del core_schema, handler
+    def __get_pydantic_json_schema__(cls, core_schema: object, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """The JSON schema of the stored form, for OpenAPI pages: a reference, with all types it needs among the page's definitions."""
+        del core_schema
         from dragoman.storage import json_schema
 
-        return json_schema(cls)
+        definitions: dict[str, Any] = json_schema(cls)["$defs"]
+        refs = {name: _ref(name) for name in definitions}
+        links = {f"#/$defs/{name}": handler({"type": "definition-ref", "schema_ref": ref})["$ref"] for name, ref in refs.items()}
+        # pydantic takes definitions from core schemas with a `ref` only: one tuple of them hands it all
+        handler({"type": "tuple", "items_schema": [_definition(ref, _linked(definitions[name], links)) for name, ref in refs.items()]})
+        return {"$ref": links[f"#/$defs/{cls.__name__}"]}
+
+
+def _ref(name: str) -> str:
+    """What pydantic knows a type of ours by: a qualified name and, after the colon, what tells namesakes apart."""
+    return f"dragoman.{name}:0"
+
+
+def _definition(ref: str, schema: Any) -> dict[str, Any]:
+    """A core schema that pydantic writes as this JSON schema, once, under this name."""
+
+    def write(core_schema: object, handler: object) -> Any:
+        del core_schema, handler
+        return schema
+
+    return {"type": "any", "ref": ref, "metadata": {"pydantic_js_functions": [write]}}
+
+
+def _linked(schema: Any, links: dict[str, str]) -> Any:
+    """A JSON schema with its references renamed."""
+    if isinstance(schema, str):
+        return links.get(schema, schema)
+    if isinstance(schema, dict):
+        return {key: _linked(value, links) for key, value in schema.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(schema, list | tuple):
+        return [_linked(item, links) for item in schema]  # pyright: ignore[reportUnknownVariableType]
+    return schema
 
 
 Value.__hash__ = None  # set after the class body: msgspec would take an annotated default for a field
