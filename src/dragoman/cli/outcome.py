@@ -1,0 +1,49 @@
+"""What every command ends in: an exit code, and an error said in one line.
+
+0 answered · 1 the provider failed · 2 usage or configuration · 130 interrupted · 141 the reader of our output has gone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from dragoman.errors import ConfigError, InvalidInputError, ProviderError, StorageError
+
+__all__ = ["ANSWERED", "INTERRUPTED", "MISUSED", "PROVIDER_FAILED", "READER_GONE", "UsageError", "guarded"]
+
+ANSWERED = 0
+PROVIDER_FAILED = 1
+MISUSED = 2
+INTERRUPTED = 130
+"""128 + SIGINT."""
+READER_GONE = 141
+"""128 + SIGPIPE, as a shell reports any tool whose output was closed (`dragoman probe … | head -1`)."""
+
+
+class UsageError(Exception):
+    """An option or argument that cannot be; the text says which and what to do."""
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run a command and turn what it raises into an exit code, said on standard error. Our own bugs pass."""
+    try:
+        code = command()
+        sys.stdout.flush()
+    except (ConfigError, UsageError, InvalidInputError) as error:
+        return _say(error, MISUSED)
+    except (ProviderError, StorageError) as error:
+        return _say(error, PROVIDER_FAILED)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  # what is left to flush at exit has nowhere to go
+        return READER_GONE
+    return code
+
+
+def _say(error: Exception, code: int) -> int:
+    sys.stdout.flush()
+    sys.stderr.write(f"dragoman: {error}\n")
+    return code

@@ -1,0 +1,118 @@
+"""`dragoman probe`: ask a model one thing and watch the answer arrive."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import dragoman
+from dragoman.cli.outcome import ANSWERED, INTERRUPTED, PROVIDER_FAILED, UsageError
+from dragoman.cli.printer import Printer, describe_error, summary
+from dragoman.cli.terminal import Screen
+from dragoman.errors import ProviderError
+from dragoman.event import Event
+from dragoman.request import Effort, Request, ThinkingConfig
+from dragoman.storage import to_json
+
+if TYPE_CHECKING:
+    from dragoman.stream import Stream
+
+__all__ = ["probe"]
+
+PROMPT_LIMIT = 32 * 1024 * 1024
+"""Bytes of a prompt that are read from standard input; no provider takes more."""
+
+
+def probe(
+    *,
+    provider: str,
+    model: str,
+    prompt: str | None,
+    system: str,
+    max_tokens: int | None,
+    thinking: str | None,
+    effort: str | None,
+    show_thinking: bool,
+    json: bool,
+) -> int:
+    """Ask, show, sum up. The exit code: 0 answered, 1 the provider failed, 130 interrupted."""
+    request = Request(
+        read_prompt() if prompt is None else prompt,
+        system=system,
+        max_tokens=max_tokens,
+        thinking=thinking_config(thinking),
+        effort=effort_of(effort),
+    )
+    if not request.messages[0].text.strip():
+        raise UsageError("the prompt is empty: give --prompt TEXT, or text on standard input")
+    screen = Screen()
+    with client(provider, model) as answering, answering.stream(request) as stream:
+        return _watch(stream, screen, _json_lines(screen) if json else Printer(screen, thinking=show_thinking).show)
+
+
+def client(provider: str, model: str) -> dragoman.ProviderBase:
+    """The provider of that name. For the local one, its model is fetched here, with a progress bar."""
+    if provider == "local" and not model:
+        from dragoman.cli.local import fetch_if_missing
+
+        fetch_if_missing()
+    return dragoman.connect(f"{provider}:{model}" if model else provider)
+
+
+def _watch(stream: Stream, screen: Screen, show: Any) -> int:
+    """Show events until the end of the answer; whatever had arrived stays, however it ends."""
+    failure: ProviderError | None = None
+    code, stop = ANSWERED, ""
+    try:
+        for event in stream:
+            show(event)
+    except ProviderError as error:
+        code, failure, stop = PROVIDER_FAILED, error, "failed"
+    except KeyboardInterrupt:
+        code, stop = INTERRUPTED, "interrupted"
+        stream.close()
+    screen.end_line()
+    if failure is not None:
+        screen.say(describe_error(failure))
+    screen.say(summary(stop or stream.stop or "unknown", stream.usage, stream.timing, stream.request_id))
+    return code
+
+
+def _json_lines(screen: Screen) -> Any:
+    def show(event: Event) -> None:
+        screen.write(to_json(event).decode() + "\n")
+
+    return show
+
+
+def read_prompt() -> str:
+    """The prompt from standard input. Raises UsageError if that is a terminal, or not UTF-8."""
+    if sys.stdin is None or sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison]  # None under pythonw
+        raise UsageError("no prompt: give --prompt TEXT, or text on standard input")
+    data = sys.stdin.buffer.read(PROMPT_LIMIT + 1)
+    if len(data) > PROMPT_LIMIT:
+        raise UsageError(f"the prompt is larger than {PROMPT_LIMIT:,} bytes")
+    try:
+        return data.decode("utf-8-sig").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the prompt on standard input is not UTF-8 (byte {error.start})") from error
+
+
+def thinking_config(text: str | None) -> ThinkingConfig | None:
+    """`--thinking`: a budget in tokens, `adaptive` or `off`. Raises UsageError."""
+    if text is None:
+        return None
+    if text == "off":
+        return ThinkingConfig.off()
+    if text == "adaptive":
+        return ThinkingConfig.adaptive()
+    if text.isascii() and text.isdecimal() and len(text) < 10:
+        return ThinkingConfig.budget(int(text))
+    raise UsageError(f"--thinking is a number of tokens, 'adaptive' or 'off', not {text!r}")
+
+
+def effort_of(text: str | None) -> Effort | None:
+    """`--effort`. Raises UsageError listing the words."""
+    if text is None or text in get_args(Effort):
+        return cast("Effort | None", text)
+    raise UsageError(f"--effort is one of {', '.join(get_args(Effort))}, not {text!r}")

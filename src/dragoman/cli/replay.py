@@ -1,0 +1,146 @@
+"""`dragoman replay`: decode recorded answers offline, as if they had just come.
+
+A recording is a body as it was received: `.sse` or `.json`. Beside it may lie `response_meta.json` (`{"status", "headers"}`) and
+`request.json` (the request's body); a request that cannot be read, cut short by whoever recorded it, counts as none.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.accumulator import Accumulator
+from dragoman.cli.outcome import ANSWERED, PROVIDER_FAILED, UsageError
+from dragoman.cli.printer import Printer, describe_error, summary
+from dragoman.cli.terminal import Screen
+from dragoman.errors import InvalidInputError, ProviderError
+from dragoman.event import Event, Failed
+from dragoman.request import Request
+from dragoman.storage import to_builtins, to_json
+from dragoman.wire.base import ServerWire, Wire
+
+__all__ = ["WIRES", "replay", "wire_named"]
+
+WIRES: dict[str, str] = {"anthropic": "dragoman.wire.anthropic:AnthropicWire"}
+"""Each `--wire` name and the class that decodes it."""
+
+_CONTENT_TYPES = {".sse": "text/event-stream", ".json": "application/json"}
+
+
+def replay(files: list[Path], *, wire: str, show_thinking: bool, json: bool) -> int:
+    """Decode each file. 0 if all are answers, 1 if one is a provider's error or cut, 2 (raised) if one cannot be read."""
+    decoding = wire_named(wire)
+    recordings = [_Recording(file, decoding) for file in files]  # all are read before anything is printed
+    screen = Screen()
+    code = ANSWERED
+    for recording in recordings:
+        events = recording.events()
+        if json:
+            failed = _print_line(screen, recording.file, events)
+        else:
+            if len(recordings) > 1:
+                screen.say(f"== {recording.file}")
+            failed = _print_answer(screen, events, thinking=show_thinking)
+        code = PROVIDER_FAILED if failed else code
+    return code
+
+
+def wire_named(name: str) -> Wire:
+    """The wire of that name. Raises UsageError listing the names."""
+    if name not in WIRES:
+        raise UsageError(f"--wire is one of {', '.join(WIRES)}, not {name!r}")
+    module, _, cls = WIRES[name].partition(":")
+    wire: Wire = getattr(import_module(module), cls)()
+    return wire
+
+
+class _Recording:
+    """One body and what lies beside it."""
+
+    def __init__(self, file: Path, wire: Wire) -> None:
+        self.file = file
+        self._wire = wire
+        if file.suffix not in _CONTENT_TYPES:
+            raise UsageError(f"{file}: a recording is a .sse or .json file")
+        self._body = _read(file)
+        meta = _read_meta(file.with_name("response_meta.json"))
+        self._status: int = meta.get("status", 200)
+        self._headers: dict[str, str] = meta.get("headers", {})
+        if not any(name.lower() == "content-type" for name in self._headers):
+            self._headers = {**self._headers, "content-type": _CONTENT_TYPES[file.suffix]}
+
+    def events(self) -> list[Event]:
+        decoder = self._wire.decoder(self._request(), status=self._status, headers=self._headers)
+        return [*decoder.feed(self._body), *decoder.close()]
+
+    def _request(self) -> Request | None:
+        path = self.file.with_name("request.json")
+        if path == self.file or not path.is_file() or not hasattr(self._wire, "decode_request"):
+            return None
+        wire: ServerWire = self._wire  # type: ignore[assignment]  # it has decode_request
+        try:
+            return wire.decode_request(_read(path))
+        except InvalidInputError:
+            return None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+
+
+class _Meta(msgspec.Struct):
+    status: int = 200
+    headers: dict[str, str] = {}
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        meta = msgspec.json.decode(_read(path), type=_Meta)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{path}: not {{'status', 'headers'}}: {error}") from error
+    return {"status": meta.status, "headers": meta.headers}
+
+
+def _fold(events: list[Event]) -> tuple[Accumulator, ProviderError | None]:
+    accumulator = Accumulator()
+    try:
+        for event in events:
+            accumulator.push(event)
+    except ProviderError as error:
+        return accumulator, error
+    return accumulator, None
+
+
+def _print_line(screen: Screen, file: Path, events: list[Event]) -> bool:
+    """One JSON line. Returns whether it is an error's."""
+    accumulator, error = _fold(events)
+    line: dict[str, Any] = {"file": str(file)}
+    if error is None:
+        line["response"] = accumulator.response()
+    else:
+        line["error"] = to_builtins(Failed(error))["error"]
+        line["partial"] = error.partial
+    screen.write(to_json(line).decode() + "\n")
+    return error is not None
+
+
+def _print_answer(screen: Screen, events: list[Event], *, thinking: bool) -> bool:
+    printer = Printer(screen, thinking=thinking)
+    for event in events:
+        printer.show(event)
+    accumulator, error = _fold(events)
+    screen.end_line()
+    if error is not None:
+        screen.say(describe_error(error))
+    request_id = error.request_id if error is not None else accumulator.response().request_id
+    stop = accumulator.stop or ("failed" if error is not None else "unknown")
+    screen.say(summary(stop, accumulator.usage, None, request_id))
+    return error is not None
