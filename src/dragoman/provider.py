@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
 from threading import Event as Flag
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -29,8 +29,11 @@ from dragoman.retry import RetryPolicy
 from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
 from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, Timeouts, Transport
 from dragoman.value import Value
-from dragoman.wire.base import Auth, HTTPRequest, Wire
+from dragoman.wire.base import Auth, EndpointWire, HTTPRequest, Wire
 from dragoman.wire.decoder import ValueDecoder
+
+if TYPE_CHECKING:
+    from dragoman.catalog import ModelInfo
 
 __all__ = ["Defaults", "HTTPProvider", "Provider", "ProviderBase"]
 
@@ -121,10 +124,10 @@ class ProviderBase(ABC):
                         await result
             return await call.response()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # most fakes and wrappers hold nothing
         """Let go of all connections. The provider may be used again."""
 
-    async def aclose(self) -> None:
+    async def aclose(self) -> None:  # noqa: B027
         """As `close`, for the connections of the running event loop."""
 
     def _call(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> Stream:
@@ -353,7 +356,54 @@ class HTTPProvider(ProviderBase):
         )
         return call, None if observe is None else span
 
-    # ---- one JSON value, for the endpoints beside messages
+    # ---- the endpoints beside messages
+
+    def count_tokens(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> int:
+        """The input tokens that this request would have. Raises as `complete`, and ConfigError if the provider cannot count."""
+        prepared = self.prepare(request)
+        self.check(prepared)
+        wire = self._endpoints("count tokens")
+        return wire.read_count(self.fetch(wire.encode_count(prepared), timeouts=timeouts, retry=retry))
+
+    async def acount_tokens(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> int:
+        """As `count_tokens`, for an event loop."""
+        prepared = self.prepare(request)
+        self.check(prepared)
+        wire = self._endpoints("count tokens")
+        return wire.read_count(await self.afetch(wire.encode_count(prepared), timeouts=timeouts, retry=retry))
+
+    def models(self, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> list[ModelInfo]:
+        """All models that the provider offers, page after page. Raises ProviderError."""
+        wire = self._endpoints("list models")
+        found, after = wire.read_models(self.fetch(wire.encode_models(), timeouts=timeouts, retry=retry))
+        while after:
+            page, after = wire.read_models(self.fetch(wire.encode_models(after), timeouts=timeouts, retry=retry))
+            found += page
+        return found
+
+    async def amodels(self, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> list[ModelInfo]:
+        """As `models`, for an event loop."""
+        wire = self._endpoints("list models")
+        found, after = wire.read_models(await self.afetch(wire.encode_models(), timeouts=timeouts, retry=retry))
+        while after:
+            page, after = wire.read_models(await self.afetch(wire.encode_models(after), timeouts=timeouts, retry=retry))
+            found += page
+        return found
+
+    def model(self, id: str, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> ModelInfo:
+        """One model: limits, capabilities, lifecycle. Raises ModelNotFoundError and other ProviderErrors."""
+        wire = self._endpoints("describe models")
+        return wire.read_model(self.fetch(wire.encode_model(id), timeouts=timeouts, retry=retry))
+
+    async def amodel(self, id: str, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> ModelInfo:
+        """As `model`, for an event loop."""
+        wire = self._endpoints("describe models")
+        return wire.read_model(await self.afetch(wire.encode_model(id), timeouts=timeouts, retry=retry))
+
+    def _endpoints(self, what: str) -> EndpointWire:
+        if not isinstance(self.wire, EndpointWire):
+            raise ConfigError(f"{self.name} cannot {what}: its wire has no such endpoint")
+        return self.wire
 
     def _fetch_call(self, request: HTTPRequest, *, timeouts: Timeouts | None, retry: RetryPolicy | None) -> tuple[Call, ValueDecoder]:
         value = ValueDecoder(self.wire)

@@ -7,7 +7,7 @@ A wire is pure, stateless and shareable. It turns a `Request` into an `HTTPReque
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -16,7 +16,10 @@ from dragoman.event import Event, Notice
 from dragoman.request import Request
 from dragoman.response import RateLimits, Response
 
-__all__ = ["Auth", "Decoder", "HTTPRequest", "Headers", "ServerWire", "Wire", "lower_headers"]
+if TYPE_CHECKING:
+    from dragoman.catalog import ModelInfo
+
+__all__ = ["Auth", "Decoder", "EndpointWire", "HTTPRequest", "Headers", "ServerWire", "Wire", "lower_headers"]
 
 Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 """Response headers in any of the forms that HTTP clients give."""
@@ -97,6 +100,35 @@ class ServerWire(Wire, Protocol):
 
     def decode_request(self, body: bytes, headers: Headers = ()) -> Request:
         """The request that a client of this dialect sent. Raises InvalidInputError naming the path of what is not the dialect."""
+        ...
+
+
+@runtime_checkable
+class EndpointWire(Protocol):
+    """What a wire may also offer: its provider's endpoints beside messages. Values are the answers' JSON; reading raises ProtocolError."""
+
+    def encode_count(self, request: Request) -> HTTPRequest:
+        """The call that counts a request's input tokens."""
+        ...
+
+    def read_count(self, value: Any) -> int:
+        """The tokens counted."""
+        ...
+
+    def encode_models(self, after: str = "") -> HTTPRequest:
+        """The call for a page of models, from the one after `after`."""
+        ...
+
+    def read_models(self, value: Any) -> tuple[list[ModelInfo], str]:
+        """The models of a page, and after which id the next begins, `""` if none."""
+        ...
+
+    def encode_model(self, model: str) -> HTTPRequest:
+        """The call for one model."""
+        ...
+
+    def read_model(self, value: Any) -> ModelInfo:
+        """One model."""
         ...
 
 

@@ -6,13 +6,16 @@ Everything is done by the files beside this one; here is only who does what.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from dragoman.catalog import ModelInfo
 from dragoman.errors import ProviderError
 from dragoman.request import Request
 from dragoman.response import Response
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.decode import AnthropicDecoder
 from dragoman.wire.anthropic.encode import encode, encode_count
+from dragoman.wire.anthropic.endpoints import encode_model, encode_models, read_count, read_model, read_models
 from dragoman.wire.anthropic.errors import decode_error
 from dragoman.wire.base import Headers, HTTPRequest, lower_headers
 from dragoman.wire.decoder import fold
@@ -77,6 +80,26 @@ class AnthropicWire:
     def encode_count(self, request: Request) -> HTTPRequest:
         """The call that counts the request's input tokens. Raises as `encode` does."""
         return encode_count(request, label=self._label, api_version=self._api_version, betas=self._betas, max_tokens=self._max_tokens)
+
+    def read_count(self, value: Any) -> int:
+        """The tokens that an answer to `encode_count` says. Raises ProtocolError."""
+        return read_count(value, self._label)
+
+    def encode_models(self, after: str = "") -> HTTPRequest:
+        """The call for a page of models, from the one after `after`."""
+        return encode_models(self._api_version, after)
+
+    def read_models(self, value: Any) -> tuple[list[ModelInfo], str]:
+        """The models of a page, and after which id the next begins, `""` if none. Raises ProtocolError."""
+        return read_models(value, self._label)
+
+    def encode_model(self, model: str) -> HTTPRequest:
+        """The call for one model."""
+        return encode_model(self._api_version, model)
+
+    def read_model(self, value: Any) -> ModelInfo:
+        """The model that an answer to `encode_model` describes. Raises ProtocolError."""
+        return read_model(value)
 
     def decoder(self, request: Request | None = None, *, status: int = 200, headers: Headers = ()) -> AnthropicDecoder:
         """A decoder for one answer, streamed or not, successful or not."""
