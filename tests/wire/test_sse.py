@@ -94,10 +94,13 @@ def test_a_last_event_without_its_blank_line_is_delivered_at_the_end(tail: bytes
 def test_an_event_larger_than_the_limit_is_refused_in_every_shape() -> None:
     for data in (b"data: " + b"x" * 100, b"data: 1\r\ndata: " + b"x" * 100, b"data: " + b"x" * 100 + b"\n\n"):
         for size in (1, len(data)):
-            parser = SSEParser(limit=64)
             with pytest.raises(EventTooLargeError, match="64 bytes"):
-                for at in range(0, len(data), size):
-                    parser.feed(data[at : at + size])
+                feed_all(SSEParser(limit=64), [data[at : at + size] for at in range(0, len(data), size)])
+
+
+def feed_all(parser: SSEParser, pieces: list[bytes]) -> None:
+    for piece in pieces:
+        parser.feed(piece)
 
 
 def test_many_events_below_the_limit_pass_in_one_chunk() -> None:
