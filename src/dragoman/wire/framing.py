@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from dragoman.accumulator import merge_extra
 from dragoman.event import BlockStart, BlockStop, CitationDelta, Event, SignatureDelta, TextDelta, ThinkingDelta, ToolInputDelta
 from dragoman.fragments import Fragments, parse_input, scrub
-from dragoman.message import Audio, Block, Citation, Extra, InvalidToolUse, Refusal, ServerToolUse, Text, Thinking, ToolUse
+from dragoman.message import Audio, Block, Citation, Extra, InvalidReason, InvalidToolUse, Refusal, ServerToolUse, Text, Thinking, ToolUse
 
 __all__ = ["SYNTHETIC_ID", "Framing", "Key", "escape_json"]
 
@@ -262,12 +262,14 @@ class Framing:
 
     # ---- closing
 
-    def stop(self, key: Key, *, block: Block | None = None, cut: bool = False, **changes: Any) -> Block | None:
+    def stop(
+        self, key: Key, *, block: Block | None = None, cut: bool = False, invalid: InvalidReason | None = None, **changes: Any
+    ) -> Block | None:
         """Finish the block open under `key` and return it; None if none is.
 
         `block` is the finished block where the wire gives it whole (`extra` gathered here is added under its own); `changes` replace
         fields of the finished one (`source=` of an Audio). `cut`: the answer ended in the middle (length, filter), so a call whose
-        input has not begun is incomplete, not `{}`.
+        input has not begun is incomplete, not `{}`. `invalid`: a call that must not be run, whatever its input, for this reason.
         """
         entry = self._open.get(key)
         if entry is None:
@@ -276,7 +278,7 @@ class Framing:
         if entry.field and not cut:
             self._input(entry, '"}')
         del self._open[key]
-        finished = _finished(entry, cut=cut) if block is None else _with_extra(block, entry.extra)
+        finished = _finished(entry, cut=cut, invalid=invalid) if block is None else _with_extra(block, entry.extra)
         if changes:
             finished = replace(finished, **changes)
         self._emit(BlockStop(entry.index, finished))
@@ -302,7 +304,7 @@ class Framing:
             self._emit(TextDelta(entry.index, _REPLACEMENT))
 
 
-def _finished(entry: _Open, *, cut: bool) -> Block:
+def _finished(entry: _Open, *, cut: bool, invalid: InvalidReason | None) -> Block:
     start, content, extra = entry.start, entry.fragments.text(), entry.extra
     match start:
         case Text():
@@ -314,7 +316,7 @@ def _finished(entry: _Open, *, cut: bool) -> Block:
         case Thinking():
             return replace(start, text=content, signature="".join(entry.signature), extra=extra)
         case ToolUse(id, name) | ServerToolUse(id, name):
-            value = "incomplete" if cut and not content else parse_input(content)
+            value = invalid or ("incomplete" if cut and not content else parse_input(content))
             if isinstance(value, dict):
                 return replace(start, input=value, extra=extra)
             if isinstance(start, ServerToolUse):
