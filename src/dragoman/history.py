@@ -44,7 +44,7 @@ def required(request: Request, label: str) -> list[Problem]:
     found: list[Problem] = []
     if not request.model:
         found.append(Problem("model", "required", f"{label} request requires a model", "set Request.model, or the provider's model"))
-    if not any(message.role != "system" for message in request.messages):
+    if all(getattr(message, "role", "") == "system" for message in request.messages):
         text = f"{label} request requires at least one user/assistant message"
         found.append(Problem("messages", "required", text, "add a user message"))
     return found
@@ -62,9 +62,7 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     model = rules(request.model) if claude else _NO_RULES
     api_version = str(getattr(wire, "api_version", ""))
     out: list[Problem] = []
-    whole = all(isinstance(message, Message) for message in request.messages)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if whole:
-        out += required(request, dialect.label)
+    out += required(request, dialect.label)
     if len(request.messages) > MAX_MESSAGES:
         out.append(Problem("messages", "too_many_messages", f"more than {MAX_MESSAGES} messages", "drop or summarize the oldest"))
     if claude:
@@ -73,9 +71,10 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
         _check_body(request, out)
     if request.tools or request.tool_choice is not None:
         check_tools(request, model, claude=claude, out=out)
-    Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out).run()
-    if claude and whole:
-        check_marks(request, out)
+    turns = Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out)
+    turns.run()
+    if claude and turns.whole:
+        check_marks(request, out, in_messages=turns.marked)
     return out
 
 

@@ -31,8 +31,8 @@ class ModelInfo(Value, frozen=True, kw_only=True):
     line: str = ""
     max_input_tokens: int | None = None
     max_tokens: int | None = None
-    capabilities: dict[str, Any] = {}  # noqa: RUF012  # frozen; copied in __post_init__
-    extra: dict[str, Any] = {}  # noqa: RUF012
+    capabilities: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
         own_dict(self, "capabilities", "extra")

@@ -27,24 +27,12 @@ from dragoman.message import (
 
 __all__ = ["Dialect", "dialect_of"]
 
-_USER = frozenset({Text, Image, Audio, Video, Document, ToolResult, Opaque, Refusal, ServerToolResult})
-_ASSISTANT = frozenset(
-    {
-        Text,
-        Refusal,
-        Thinking,
-        RedactedThinking,
-        ToolUse,
-        InvalidToolUse,
-        ServerToolUse,
-        ServerToolResult,
-        Opaque,
-        Image,
-        Audio,
-        Video,
-        Document,
-    }
-)
+_EVERYWHERE = frozenset({Image, Audio, Video, Document, Opaque})
+_SHARED: dict[str, frozenset[type]] = {
+    "user": _EVERYWHERE | {Text, Refusal, ToolResult, ServerToolResult},
+    "assistant": _EVERYWHERE | {Text, Refusal, Thinking, RedactedThinking, ToolUse, InvalidToolUse, ServerToolUse, ServerToolResult},
+    "tool result": _EVERYWHERE | {Text},
+}
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,28 +42,19 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """How the provider is called in texts."""
     claude: bool = False
     """The rules of the Messages API and of the catalogue's models apply."""
-    user: frozenset[type] = _USER
-    """Blocks that a user turn may hold."""
-    assistant: frozenset[type] = _ASSISTANT
-    result: frozenset[type] = frozenset({Text, Image, Audio, Video, Document, Opaque})
-    """Blocks that a tool result may hold."""
+    blocks: dict[str, frozenset[type]]
+    """Which blocks a user message, an assistant message and a tool result may hold."""
 
 
 _DIALECTS = {
-    "anthropic": Dialect(
-        label="Anthropic",
-        claude=True,
-        user=_USER - {Audio, Video},
-        assistant=_ASSISTANT - {Audio, Video},
-        result=frozenset({Text, Image, Document, Opaque}),
-    ),
-    "openai-chat": Dialect(label="OpenAI"),
-    "openai-responses": Dialect(label="OpenAI"),
-    "gemini": Dialect(label="Gemini"),
-    "bedrock": Dialect(label="Bedrock"),
+    "anthropic": Dialect(label="Anthropic", claude=True, blocks={holder: blocks - {Audio, Video} for holder, blocks in _SHARED.items()}),
+    "openai-chat": Dialect(label="OpenAI", blocks=_SHARED),
+    "openai-responses": Dialect(label="OpenAI", blocks=_SHARED),
+    "gemini": Dialect(label="Gemini", blocks=_SHARED),
+    "bedrock": Dialect(label="Bedrock", blocks=_SHARED),
 }
 
 
 def dialect_of(name: str) -> Dialect:
     """The row of a wire by its name (`anthropic` …); an unknown name gets the demands that all share."""
-    return _DIALECTS.get(name) or Dialect(label=name.capitalize() or "The")
+    return _DIALECTS.get(name) or Dialect(label=name.capitalize() or "The", blocks=_SHARED)

@@ -23,9 +23,9 @@ MAX_MARKS = 4
 TTL = Literal["5m", "1h"]
 
 
-def check_marks(request: Request, out: list[Problem]) -> None:
-    """Append what is wrong with the caller's cache marks."""
-    if request.cache == "off" or not _has_marks(request):
+def check_marks(request: Request, out: list[Problem], *, in_messages: bool) -> None:
+    """Append what is wrong with the caller's cache marks. `in_messages`: whether the messages may hold any."""
+    if request.cache == "off" or not (in_messages or _has_marks(request)):
         return
     marks: dict[str, TTL] = {}
     carrier = ""
@@ -57,22 +57,10 @@ def _automatic(request: Request) -> TTL | None:
 
 
 def _has_marks(request: Request) -> bool:
-    """Whether there is any mark: most requests have none, and then this is all that is done."""
+    """Whether tools or system hold a mark. Most requests have none at all, and then this is all that is done."""
     if any(tool.cache is not None for tool in request.tools):
         return True
-    if not isinstance(request.system, str) and any(block.cache is not None for block in request.system):
-        return True
-    return any(_is_marked(block) for message in request.messages for block in message.content)
-
-
-def _is_marked(block: Block) -> bool:
-    kind = type(block)
-    if kind is Text or kind is ToolUse:
-        return cast("Text", block).cache is not None
-    if kind is ToolResult:
-        result = cast("ToolResult", block)
-        return result.cache is not None or any(_is_marked(inner) for inner in result.content)
-    return _ttl(block) is not None
+    return not isinstance(request.system, str) and any(block.cache is not None for block in request.system)
 
 
 def _places(request: Request) -> Iterator[tuple[str, TTL | None, bool]]:

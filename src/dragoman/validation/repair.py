@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ from dragoman.message import (
     Message,
     Opaque,
     RedactedThinking,
-    Refusal,
     ServerToolUse,
     Text,
     Thinking,
@@ -34,6 +33,7 @@ from dragoman.message import (
 )
 from dragoman.validation.media import image_type, not_json
 from dragoman.validation.tools import TOOL_NAME
+from dragoman.validation.turns import has_content
 
 __all__ = ["Change", "Repaired", "mend"]
 
@@ -106,7 +106,9 @@ def mend(messages: Iterable[Message | str]) -> Repaired:
     turns = _move_system_messages(_turns(items), changes)
     mended = _pair(turns, changes)
     result = [item.finished() for item in mended]
-    if any(message.role != "system" for message in given) and not any(message.role != "system" and _says(message) for message in result):
+    if any(message.role != "system" for message in given) and not any(
+        message.role != "system" and has_content(message.content) for message in result
+    ):
         changes.append(Change("messages", "required", "a user message stands for what is left of the conversation: nothing"))
         result = [*(message for message in result if message.role == "system"), Message("user", NOTHING_LEFT)]
     return Repaired(result, changes)
@@ -155,15 +157,16 @@ def _mended(block: Block, path: str, changes: list[Change]) -> Block | None:
 
 
 def _mended_call(call: ToolUse, path: str, changes: list[Change]) -> Block:
-    value = cast("object", call.input)  # stores and hand-made values hold other things too
-    if isinstance(value, dict) and not not_json(cast("object", value), ""):
+    value: Any = call.input  # stores and hand-made values hold other things than dicts too
+    is_object = isinstance(value, dict)
+    if is_object and not not_json(value, ""):
         return _named(call, path, changes)
     if value == "":  # some stores write a call without arguments as ""
         changes.append(Change(f"{path}.input", "tool_input", "an empty input became {}"))
         return _named(replace(call, input={}), path, changes)
     raw = value if isinstance(value, str) else _written(value)
     changes.append(Change(f"{path}.input", "tool_input", "a call whose input is no JSON object became an invalid call"))
-    reason: InvalidReason = "invalid_json" if isinstance(value, dict) else "not_an_object"
+    reason: InvalidReason = "invalid_json" if is_object else "not_an_object"
     return _named(InvalidToolUse(call.id, call.name, raw, reason=reason, extra=call.extra), path, changes)
 
 
@@ -202,11 +205,6 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def _says(message: Message) -> bool:
-    """Whether anything but blank text is in a message."""
-    return any(not isinstance(block, Text | Refusal) or block.text.strip() for block in message.content)
-
-
 # ---- turns
 
 
@@ -215,7 +213,7 @@ def _turns(items: Sequence[_Item]) -> list[_Turn]:
     leading = True
     for item in items:
         role = item.message.role
-        blank = not any(not isinstance(block, Text | Refusal) or block.text.strip() for block in item.blocks)
+        blank = not has_content(item.blocks)
         leading = leading and role == "system"
         if turns and (turns[-1].role == role or (blank and role != "user")):
             turns[-1].items.append(item)  # an assistant or system message without content is dropped, so it parts nothing
@@ -290,7 +288,7 @@ def _pair(turns: Sequence[_Turn], changes: list[Change]) -> list[_Item]:
         if turn.role == "user":
             _answer(turn, calls, changes)
             calls = []
-            if any(_says_item(item) for item in turn.items):
+            if any(item.message.role == "user" and has_content(item.blocks) for item in turn.items):
                 done += turn.items
             else:
                 path = f"messages[{turn.items[0].index}]"
@@ -302,10 +300,6 @@ def _pair(turns: Sequence[_Turn], changes: list[Change]) -> list[_Item]:
         done += turn.items
     _fill_in(done, calls, changes)
     return done
-
-
-def _says_item(item: _Item) -> bool:
-    return item.message.role == "user" and any(not isinstance(b, Text | Refusal) or b.text.strip() for b in item.blocks)
 
 
 def _answer(turn: _Turn, calls: Sequence[tuple[str, bool]], changes: list[Change]) -> None:

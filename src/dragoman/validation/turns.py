@@ -1,15 +1,18 @@
 """The conversation: which blocks stand where, and that every tool use is answered by exactly one result in the very next user turn.
 
-Strategy. One pass over the messages with the state of the turn at hand, since this runs before every request and a history can be long:
-the common blocks cost a few comparisons and no allocation, and a path is built only for a problem. Neighbours of one role are one turn,
-as the encoder makes them; what the encoder leaves out does not count. Calls of one turn with the same id are answered in order.
+Strategy. One pass over the messages, since this runs before every request and a history can be long. The blocks that histories are made
+of (text, tool use and result, thinking) are looked at in the loop itself, which costs a few comparisons each; everything else goes to
+`_other`. A path is built only for a problem.
 
-A message is looked at as the dialect will see it: hoisted system messages are gone, those that stay are a turn of their own.
+Neighbours of one role are one turn, as the encoder makes them, and what the encoder leaves out does not count. Hoisted system messages
+are gone; one that stays is a turn of its own. Calls of one turn with the same id are answered in their order.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Any, NamedTuple, cast
 
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
@@ -36,287 +39,305 @@ from dragoman.validation.dialect import Dialect
 from dragoman.validation.media import check_document, check_image, not_json
 from dragoman.validation.tools import TOOL_NAME
 
-__all__ = ["Turns"]
+__all__ = ["Turns", "has_content"]
 
-Place: TypeAlias = tuple[int, int]
-"""Message and block index."""
-
-_ROLES = frozenset({"user", "assistant", "system"})
+_ROLES = ("assistant", "system", "user")
 _SERVER_STATE = ("previous_message_id", "previous_response_id", "conversation")
 _SERVER_SIDE = (ServerToolUse, ServerToolResult, Opaque)
 _TOOL_NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`, as in the tool's own name"
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
+class _Call(NamedTuple):
+    """A call that waits for its result, and the next one of the same id in the same turn."""
+
+    message: int
+    block: int
+    invalid: bool
+    next: _Call | None = None
+
+
+def has_content(blocks: Iterable[Block]) -> bool:
+    """Whether anything but empty and white-space-only text is there: what the encoder would send."""
+    for block in blocks:
+        if not isinstance(block, Text | Refusal) or (block.text and not block.text.isspace()):
+            return True
+    return False
 
 
 def server_holds_history(request: Request) -> bool:
     """Whether the request continues a conversation that the provider keeps, so its history need not be complete."""
     body = request.extra_body
+    if not body:
+        return False
     thread = body.get("thread")
     continued = isinstance(thread, dict) and bool(cast("dict[str, Any]", thread).get("previous_message_id"))
     return continued or any(body.get(key) for key in _SERVER_STATE)
 
 
 class Turns:
-    """The pass over the messages of one request. `run()` appends the problems; `marks` are the cache marks it met."""
+    """The pass over the messages of one request: `run()` appends the problems to `out`."""
 
     def __init__(self, request: Request, dialect: Dialect, rules: ModelRules, *, wire: str, api_version: str, out: list[Problem]) -> None:
-        self.messages = request.messages
+        self.messages: Sequence[object] = request.messages
         self.hoist_all = request.hoist_system == "all"
         self.dialect = dialect
         self.rules = rules
         self.wire = wire
-        self.strict_documents = dialect.claude and api_version >= "2026-10-21"
+        self.latest_api = dialect.claude and api_version >= "2026-10-21"
         self.pairs = not server_holds_history(request)
         self.out = out
+        self.marked = False
+        """Whether any block has a cache mark."""
+        self.whole = True
+        """Whether every message is one."""
         self.names: set[str] = set()
-        self.called: dict[str, Place] = {}
-        """Every call so far, for the text about a result that comes too late."""
-        self.calls: list[tuple[str, bool, Place]] = []
-        """The calls of the assistant turn at hand: id, whether invalid, where."""
-        self.open: dict[str, list[tuple[bool, Place]]] = {}
-        """The calls of the assistant turn before, not yet answered: id → (invalid, where)."""
-        self.answered: dict[str, Place] = {}
-        """The results of the user turn at hand."""
-        self.role = ""
-        self.turn_start = 0
+        self.turn = ""
+        """The role of the turn at hand."""
+        self.start = 0
+        """Where the user turn at hand begins."""
         self.kept = True
         """Whether the user turn at hand holds anything that is sent."""
+        self.calls: dict[str, _Call] = {}
+        """The calls of the assistant turn at hand or, in a user turn, of the one before."""
+        self.open: dict[str, _Call] = {}
+        """Those of `calls` that this user turn has not answered yet."""
+        self._places: dict[str, tuple[int, int]] | None = None
 
     # ---- messages
 
     def run(self) -> None:
         """Look at every message."""
         leading = True
-        anything = False
         last: Message | None = None
         for i, message in enumerate(self.messages):
-            if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
+            if not isinstance(message, Message):
+                self.whole = False
                 self._add(f"messages[{i}]", "not_a_message", "is no Message", "use user(…), assistant(…), system(…) or Message(…)")
                 continue
             role = message.role
-            if role == "system":
+            content = message.content
+            if role == "user":
+                if self.turn != "user":
+                    self._begin_user(i)
+                self._user(i, content)
+            elif role == "assistant":
+                if not content or (isinstance(content[0], Text | Refusal) and not has_content(content)):
+                    continue
+                if self.turn != "assistant":
+                    if self.turn:
+                        self._end_turn()
+                    self.turn, self.calls = "assistant", {}
+                self._assistant(i, content)
+            elif role == "system":
                 if not leading and not self.hoist_all:
                     self._system(i, message)
                 continue
-            leading = False
-            if role == "assistant":
-                if not self._is_kept(message):
-                    continue
-                if self.role != "assistant":
-                    self._end_turn()
-                    self.role = "assistant"
-                self._assistant(i, message)
-                anything = True
-                last = message
-            elif role == "user":
-                if self.role != "user":
-                    self._end_turn()
-                    self.role, self.turn_start, self.kept = "user", i, False
-                self._user(i, message)
-                anything = True
             else:
-                self._add(f"messages[{i}].role", "unknown_role", "is no role", f"use one of {', '.join(sorted(_ROLES))}")
+                self._add(f"messages[{i}].role", "unknown_role", "is no role", f"use one of {', '.join(_ROLES)}")
+            leading = False
+            last = message
         self._end(last)
-        if not anything and not any(problem.path == "messages" for problem in self.out):
+
+    def _end(self, last: Message | None) -> None:
+        """After the last message: nothing may be left open. `last` is the last that is no system message."""
+        prefill = self.turn == "assistant" and not self.calls and last is not None and _is_prefill(last)
+        unanswered = self.calls if self.turn == "assistant" else {}
+        self._end_turn()
+        self._unanswered(unanswered)
+        if prefill and not self.rules.prefill and self.pairs:
+            path = f"messages[{len(self.messages) - 1}]"
+            self._add(path, "prefill", f"{self.rules.id} does not continue an assistant message", "end with a user message")
+        if (last is None or not self._anything()) and not any(problem.path == "messages" for problem in self.out):
             text = f"{self.dialect.label} request requires at least one user/assistant message"
             self._add("messages", "required", text, "add a user message with text")
 
-    def _end(self, last: Message | None) -> None:
-        """After the last message: nothing may be left open. `last` is the last assistant message."""
-        prefilled = self.role == "assistant" and last is not None and _is_prefill(last)
-        pending = bool(self.calls) and self.pairs
-        self._end_turn()
-        self._unanswered()
-        if prefilled and not self.rules.prefill and not pending and self.pairs:
-            path = f"messages[{len(self.messages) - 1}]"
-            self._add(path, "prefill", f"{self.rules.id} does not continue an assistant message", "end with a user message")
+    def _anything(self) -> bool:
+        """Whether a message is left; a user turn without content is a problem of its own."""
+        return any(
+            isinstance(m, Message) and (m.role == "user" or (m.role == "assistant" and has_content(m.content))) for m in self.messages
+        )
 
     def _system(self, i: int, message: Message) -> None:
         """A system message that stays where it is."""
-        path = f"messages[{i}]"
-        blank = True
         for j, block in enumerate(message.content):
             if isinstance(block, Text):
-                blank = blank and not block.text.strip()
-            else:
-                blank = False
-                if not isinstance(block, Opaque):
-                    self._misplaced(block, (i, j), "system")
-        if blank:
+                self.marked = self.marked or block.cache is not None
+            elif not isinstance(block, Opaque):  # pyright: ignore[reportUnnecessaryIsInstance]
+                self._misplaced(block, "system", _path(i, j))
+        if not has_content(message.content):
             return
         if not self.rules.mid_system:
             text = f"{self.rules.id} does not honour a system message among the others"
-            self._add(path, "system_position", text, 'put it into Request.system, or set hoist_system="all"')
+            self._add(f"messages[{i}]", "system_position", text, 'put it into Request.system, or set hoist_system="all"')
+        unanswered = self.calls if self.turn == "assistant" else {}
         self._end_turn()
-        self._unanswered()
-        self.role = "system"
+        self._unanswered(unanswered)
+        self.turn, self.calls = "system", {}
+
+    def _begin_user(self, i: int) -> None:
+        if self.turn != "assistant":
+            self.calls = {}
+        self.turn, self.start, self.kept = "user", i, False
+        self.open = self.calls.copy() if self.calls else {}
 
     def _end_turn(self) -> None:
-        """The turn at hand is over: its calls wait for an answer, or its results were the only chance."""
-        if self.role == "user":
-            self._unanswered()
+        """If a user turn is at hand, it is over: what it has not answered never will be."""
+        if self.turn == "user":
+            if self.open:
+                self._unanswered(self.open)
+                self.open = {}
             if not self.kept:
-                path = f"messages[{self.turn_start}]"
+                path = f"messages[{self.start}]"
                 self._add(path, "empty_turn", "nothing is left of this user turn without its empty text", "give it text, or leave it out")
-        elif self.role == "assistant":
-            for call_id, invalid, place in self.calls:
-                self.open.setdefault(call_id, []).append((invalid, place))
-        self.calls = []
-        self.answered = {}
-        self.role = ""
 
-    def _unanswered(self) -> None:
-        if self.open and self.pairs:
-            for call_id, waiting in self.open.items():
-                for _, (i, j) in waiting:
-                    text = f"tool use `{call_id}` has no result in the very next user turn"
-                    self._add(f"messages[{i}].content[{j}]", "tool_result_missing", text, "answer it with tool_result(…), or use repair(…)")
-        self.open = {}
+    def _unanswered(self, calls: dict[str, _Call]) -> None:
+        if not self.pairs:
+            return
+        for call_id, first in calls.items():
+            call: _Call | None = first
+            while call is not None:
+                text = f"tool use `{call_id}` has no result in the very next user turn"
+                path = _path(call.message, call.block)
+                self._add(path, "tool_result_missing", text, "answer it with tool_result(…), or use repair(…)")
+                call = call.next
 
-    # ---- assistant turns
+    # ---- the common blocks
 
-    def _is_kept(self, message: Message) -> bool:
-        """Whether anything of an assistant message is sent. What is dropped may still be wrong, so only empty text is passed over."""
-        return any(not isinstance(block, Text | Refusal) or (block.text and not block.text.isspace()) for block in message.content)
+    def _assistant(self, i: int, content: Sequence[Block]) -> None:
+        for j, block in enumerate(content):
+            if isinstance(block, Text):
+                if block.cache is not None:
+                    self.marked = True
+            elif isinstance(block, ToolUse):
+                self._call(block.id, block.name, i, j)
+                if block.cache is not None:
+                    self.marked = True
+                if block.input.__class__ is not dict:
+                    self._not_a_dict(block.input, _path(i, j))
+                    continue
+                for value in block.input.values():
+                    if value.__class__ not in _PLAIN and not (value.__class__ is float and isfinite(value)):
+                        self._json(block.input, f"{_path(i, j)}.input")
+                        break
+            elif isinstance(block, Thinking):
+                if block.signature and not block.text.isascii():
+                    self._signed(block.text, _path(i, j))
+            elif isinstance(block, InvalidToolUse):
+                self._call(block.id, block.name, i, j, invalid=True)
+            else:
+                self._other(block, "assistant", _path(i, j))
+                if isinstance(block, Opaque) and block.wire == self.wire and block.data.get("type") == "tool_use":
+                    self._call(str(block.data.get("id")), "opaque", i, j)
 
-    def _assistant(self, i: int, message: Message) -> None:
-        allowed = self.dialect.assistant
-        for j, block in enumerate(message.content):
-            kind = type(block)
-            if kind is Text:
-                continue
-            if kind is ToolUse or kind is InvalidToolUse:
-                self._call(cast("ToolUse | InvalidToolUse", block), (i, j))
-            elif kind is Thinking:
-                self._thinking(cast("Thinking", block), (i, j))
-            elif kind not in allowed:
-                self._misplaced(block, (i, j), "assistant")
-            elif kind is Document and self.strict_documents:
-                self._add(
-                    _path(i, j), "api_version", "this API version takes no document in an assistant message", "move it to a user message"
-                )
-            elif kind is Opaque:
-                self._opaque_call(cast("Opaque", block), (i, j))
-            elif kind in _MEDIA or kind is ServerToolUse:
-                self._value(block, _path(i, j))
+    def _user(self, i: int, content: Sequence[Block]) -> None:
+        for j, block in enumerate(content):
+            if isinstance(block, Text):
+                if not self.kept:
+                    self.kept = bool(block.text) and not block.text.isspace()
+                if block.cache is not None:
+                    self.marked = True
+                if block.citations and self.latest_api:
+                    self._add(_path(i, j), "api_version", "this API version takes no citations in a user message", "leave them out")
+            elif isinstance(block, ToolResult):
+                self.kept = True
+                if block.cache is not None:
+                    self.marked = True
+                if len(block.content) != 1 or not isinstance(only := block.content[0], Text) or only.cache is not None:
+                    self._result_content(block.content, _path(i, j))
+                if self.pairs:
+                    self._result(block.tool_use_id, block.is_error, i, j)
+            elif isinstance(block, Opaque):
+                if block.wire == self.wire:
+                    self.kept = True
+                    self._other(block, "user", _path(i, j))
+                    if self.pairs and block.data.get("type") == "tool_result":
+                        self._result(str(block.data.get("tool_use_id")), bool(block.data.get("is_error")), i, j)
+            else:
+                self.kept = True  # if it is misplaced, one problem is enough
+                self._other(block, "user", _path(i, j))
 
-    def _opaque_call(self, block: Opaque, place: Place) -> None:
-        """A call of an unusual shape, kept whole by the decoder, is answered like any other."""
-        call_id = block.data.get("id")
-        if block.wire == self.wire and block.data.get("type") == "tool_use" and isinstance(call_id, str):
-            self.calls.append((call_id, False, place))
-            self.called[call_id] = place
-
-    def _call(self, call: ToolUse | InvalidToolUse, place: Place) -> None:
-        self.calls.append((call.id, type(call) is InvalidToolUse, place))
-        self.called[call.id] = place
-        name = call.name
+    def _call(self, call_id: str, name: str, i: int, j: int, *, invalid: bool = False) -> None:
+        call = _Call(i, j, invalid)
+        earlier = self.calls.get(call_id)
+        self.calls[call_id] = call if earlier is None else _chained(earlier, call)
         if name not in self.names:
             if TOOL_NAME.fullmatch(name):
                 self.names.add(name)
             else:
-                self._add(f"{_path(*place)}.name", "tool_name", "is no legal tool name", _TOOL_NAME_FIX)
-        if isinstance(call, ToolUse):
-            self._input(call.input, place)
+                self._add(f"{_path(i, j)}.name", "tool_name", "is no legal tool name", _TOOL_NAME_FIX)
 
-    def _input(self, value: object, place: Place) -> None:
-        if not isinstance(value, dict):
-            if value != "":  # some stores write a call without arguments as ""
-                path = f"{_path(*place)}.input"
-                self._add(path, "tool_input", "is no JSON object", "give a dict, or use InvalidToolUse for what the model wrote")
+    def _result(self, call_id: str, is_error: bool, i: int, j: int) -> None:
+        call = self.open.pop(call_id, None)
+        if call is None:
+            self._orphan(call_id, _path(i, j))
             return
-        if any(type(item) is not str for item in cast("dict[object, object]", value).values()):
-            self._json(cast("object", value), f"{_path(*place)}.input")
+        if call.next is not None:
+            self.open[call_id] = call.next
+        if call.invalid and not is_error:
+            text = f"answers the invalid call at {_path(call.message, call.block)}, which was never run"
+            self._add(f"{_path(i, j)}.is_error", "invalid_call_result", text, "set is_error=True")
+
+    # ---- everything else
+
+    def _orphan(self, call_id: str, path: str) -> None:
+        if call_id in self.calls:
+            text = f"is another result for `{call_id}`, which has one in this turn"
+            self._add(path, "tool_result_repeated", text, "leave one result per call, or use repair(…)")
+            return
+        if self._places is None:
+            self._places = _call_places(self.messages)
+        place = self._places.get(call_id)
+        if place is None:
+            text = f"result for `{call_id}`, but no call has this id"
+            self._add(path, "tool_result_orphan", text, "leave it out, or use repair(…)")
+        else:
+            text = f"result for `{call_id}` does not follow its call at {_path(*place)} directly"
+            self._add(path, "tool_result_orphan", text, "move it into the user turn right after the call, or use repair(…)")
+
+    def _not_a_dict(self, value: object, path: str) -> None:
+        if isinstance(value, dict):
+            self._json(cast("object", value), f"{path}.input")
+        elif value != "":  # some stores write a call without arguments as ""
+            self._add(f"{path}.input", "tool_input", "is no JSON object", "give a dict, or use InvalidToolUse for what the model wrote")
 
     def _json(self, value: object, path: str) -> None:
         where = not_json(value, path)
         if where:
             self._add(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
 
-    def _thinking(self, block: Thinking, place: Place) -> None:
-        if block.signature and not block.text.isascii() and _has_surrogate(block.text):
-            text = "signed thinking holds half a surrogate pair, which cannot be sent unchanged"
-            self._add(_path(*place), "broken_unicode", text, "leave this block out")
+    def _signed(self, text: str, path: str) -> None:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            reason = "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed"
+            self._add(path, "broken_unicode", reason, "leave this block out")
 
-    # ---- user turns
-
-    def _user(self, i: int, message: Message) -> None:
-        allowed = self.dialect.user
-        for j, block in enumerate(message.content):
-            kind = type(block)
-            if kind is Text:
-                text = cast("Text", block)
-                if not self.kept:
-                    self.kept = bool(text.text) and not text.text.isspace()
-                if self.strict_documents and text.citations:
-                    self._add(_path(i, j), "api_version", "this API version takes no citations in a user message", "leave them out")
-            elif kind is ToolResult:
-                self.kept = True
-                result = cast("ToolResult", block)
-                content = result.content
-                if len(content) != 1 or type(content[0]) is not Text:
-                    self._result_content(content, (i, j))
-                if self.pairs:
-                    self._result(result.tool_use_id, result.is_error, (i, j))
-            elif kind not in allowed:
-                self.kept = True  # one problem is enough
-                self._misplaced(block, (i, j), "user")
-            elif kind is Opaque:
-                if cast("Opaque", block).wire == self.wire:
-                    self.kept = True
-                    data = cast("Opaque", block).data
-                    if self.pairs and data.get("type") == "tool_result":
-                        self._result(str(data.get("tool_use_id")), bool(data.get("is_error")), (i, j))
+    def _result_content(self, content: Sequence[Block], path: str) -> None:
+        for k, block in enumerate(content):
+            if isinstance(block, Text):
+                self.marked = self.marked or block.cache is not None
             else:
-                self.kept = True
-                if kind in _MEDIA:
-                    self._value(block, _path(i, j))
+                self._other(block, "tool result", f"{path}.content[{k}]")
 
-    def _result(self, call_id: str, is_error: bool, place: Place) -> None:
-        waiting = self.open.get(call_id)
-        if waiting is None:
-            self._orphan(call_id, place)
+    def _other(self, block: Block, holder: str, path: str) -> None:
+        """A block that is none of the common ones in its place."""
+        if type(block) not in self.dialect.blocks[holder]:
+            self._misplaced(block, holder, path)
             return
-        invalid, call_place = waiting.pop(0)
-        if not waiting:
-            del self.open[call_id]
-        self.answered[call_id] = place
-        if invalid and not is_error:
-            text = f"answers the invalid call at {_path(*call_place)}, which was never run"
-            self._add(f"{_path(*place)}.is_error", "invalid_call_result", text, "set is_error=True")
-
-    def _orphan(self, call_id: str, place: Place) -> None:
-        path = _path(*place)
-        if call_id in self.answered:
-            text = f"is another result for `{call_id}`, which {_path(*self.answered[call_id])} answers"
-            self._add(path, "tool_result_repeated", text, "leave one result per call, or use repair(…)")
-        elif call_id in self.called:
-            text = f"result for `{call_id}` does not follow its call at {_path(*self.called[call_id])} directly"
-            self._add(path, "tool_result_orphan", text, "move it into the user turn right after the call, or use repair(…)")
-        else:
-            text = f"result for `{call_id}`, which no call in the assistant turn before has as its id"
-            self._add(path, "tool_result_orphan", text, "leave it out, or use repair(…)")
-
-    def _result_content(self, content: Any, place: Place) -> None:
-        for k, block in enumerate(cast("list[Block]", content)):
-            kind = type(block)
-            path = f"{_path(*place)}.content[{k}]"
-            if kind not in self.dialect.result:
-                self._misplaced(block, place, "tool result", path)
-            elif kind in _MEDIA:
-                self._value(block, path)
-
-    # ---- blocks
-
-    def _value(self, block: Block, path: str) -> None:
+        self.marked = True  # looked at in earnest by `check_marks`
         if isinstance(block, Image):
             check_image(block, path, self.rules, claude=self.dialect.claude, out=self.out)
         elif isinstance(block, Document):
             check_document(block, path, self.rules, claude=self.dialect.claude, out=self.out)
+            if holder == "assistant" and self.latest_api:
+                self._add(path, "api_version", "this API version takes no document in an assistant message", "move it to a user message")
         elif isinstance(block, ServerToolUse):
             self._json(block.input, f"{path}.input")
+        elif isinstance(block, Opaque) and block.wire == self.wire and not _is_block(block.data):
+            self._add(path, "not_a_block", "is an event of a stream or has no type", "send finished blocks only")
 
-    def _misplaced(self, block: object, place: Place, holder: str, path: str = "") -> None:
-        path = path or _path(*place)
+    def _misplaced(self, block: object, holder: str, path: str) -> None:
         if not isinstance(block, _BLOCKS):
             self._add(
                 path, "not_a_block", "is no content block", "use Text(…), ToolUse(…) …, or Opaque(data, wire=…) for a wire's own block"
@@ -324,13 +345,13 @@ class Turns:
         elif isinstance(block, Audio | Video):
             self._add(path, f"no_{block.type}", f"{self.dialect.label} takes no {block.type}", "leave it out, or send its words as text")
         else:
-            self._add(path, "block_role", f"a {block.type} block cannot stand in a {holder} message", _HOME.get(type(block), "move it"))
+            fix = _HOME.get(type(block), "move it to a user message")
+            self._add(path, "block_role", f"a {block.type} block cannot stand in a {holder} message", fix)
 
     def _add(self, path: str, rule: str, message: str, fix: str) -> None:
         self.out.append(Problem(path, rule, message, fix))
 
 
-_MEDIA = frozenset({Image, Document})
 _BLOCKS = (
     Text,
     Refusal,
@@ -347,14 +368,24 @@ _BLOCKS = (
     ServerToolResult,
     Opaque,
 )
+_ASSISTANTS_OWN = "put it into an assistant message"
 _HOME: dict[type, str] = {
-    ToolUse: "put it into an assistant message",
-    InvalidToolUse: "put it into an assistant message",
-    Thinking: "put it into an assistant message",
-    RedactedThinking: "put it into an assistant message",
-    ServerToolUse: "put it into an assistant message",
+    ToolUse: _ASSISTANTS_OWN,
+    InvalidToolUse: _ASSISTANTS_OWN,
+    Thinking: _ASSISTANTS_OWN,
+    RedactedThinking: _ASSISTANTS_OWN,
+    ServerToolUse: _ASSISTANTS_OWN,
     ToolResult: "put it into the user message after its call",
 }
+
+
+def _is_block(data: dict[str, Any]) -> bool:
+    kind = data.get("type")
+    return isinstance(kind, str) and not kind.endswith("_delta")
+
+
+def _chained(first: _Call, last: _Call) -> _Call:
+    return first._replace(next=last if first.next is None else _chained(first.next, last))
 
 
 def _is_prefill(message: Message) -> bool:
@@ -364,13 +395,16 @@ def _is_prefill(message: Message) -> bool:
     return not all(isinstance(block, Thinking) and not block.signature for block in message.content)
 
 
+def _call_places(messages: Iterable[object]) -> dict[str, tuple[int, int]]:
+    """Where each call stands; built for the text of a problem only."""
+    return {
+        block.id: (i, j)
+        for i, message in enumerate(messages)
+        if isinstance(message, Message)
+        for j, block in enumerate(message.content)
+        if isinstance(block, ToolUse | InvalidToolUse)
+    }
+
+
 def _path(i: int, j: int) -> str:
     return f"messages[{i}].content[{j}]"
-
-
-def _has_surrogate(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
