@@ -189,7 +189,7 @@ class Accumulator:
         """The message so far, at any time: finished blocks whole, open text as it stands, an open call as InvalidToolUse."""
         return Message(
             "assistant",
-            [entry.block(stopped=False) for entry in self._entries.values()],
+            [entry.block(stopped=False) for entry in list(self._entries.values())],  # a copy: another thread may close the stream
             origin=self._origin(),
             extra=self._end.message_extra if self._end is not None else {},
         )

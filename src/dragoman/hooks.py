@@ -1,7 +1,7 @@
 """What a call tells whoever observes it: the `Telemetry` protocol. The core knows nothing else about tracing.
 
 A telemetry object is asked once per call for a `CallSpan`; the stream then tells it what happens, in the order of the methods below.
-`finished`, `failed` or `cancelled` is called exactly once, on every path, before the terminal event is handed out.
+One of `finished`, `failed` and `cancelled` is called, exactly once, on every path and before the terminal event is handed out.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from dragoman.request import Request
 from dragoman.response import Response, Timing, Usage
 from dragoman.value import Value
 
-__all__ = ["CallInfo", "CallSpan", "Telemetry", "TelemetrySetting", "resolve_telemetry"]
+__all__ = ["CallInfo", "CallSpan", "Telemetry", "TelemetrySetting", "Unfinished", "resolve_telemetry"]
 
 
 class CallInfo(Value, frozen=True, kw_only=True):
-    """One call, as it begins. `request` is what is sent, with the provider's defaults filled in. Its repr shows no content."""
+    """One call, as it begins. `request` is what is sent, with the provider's defaults filled in. Its repr shows no content.
+
+    `provider` and `model` are what was asked; `server_address` is a host name or IP address, `""` if there is no server.
+    """
 
     provider: str
     model: str
@@ -33,8 +36,27 @@ class CallInfo(Value, frozen=True, kw_only=True):
         return f"CallInfo({self.provider}, {self.model})"
 
 
+class Unfinished(Value, frozen=True, kw_only=True):
+    """What is known of a call that ends without a response. Its repr shows no content.
+
+    `partial` and `usage` are what had arrived; `id`, `model` and `request_id` are `""` before the answer began; `raw_stop` is the wire's
+    stop reason, if one came all the same; `timing` is complete up to the moment.
+    """
+
+    partial: Message
+    usage: Usage
+    timing: Timing
+    id: str = ""
+    model: str = ""
+    request_id: str = ""
+    raw_stop: str = ""
+
+    def __repr__(self) -> str:
+        return f"Unfinished({self.id or '?'}, {self.model or '?'})"
+
+
 class CallSpan(Protocol):
-    """One call under observation. Methods must not raise and must be quick; `timing` is complete up to the moment."""
+    """One call under observation. Methods must not raise and must be quick."""
 
     def headers(self) -> dict[str, str]:
         """HTTP headers to send with each attempt (trace context), usually none."""
@@ -45,31 +67,31 @@ class CallSpan(Protocol):
         ...
 
     def first_content(self, timing: Timing) -> None:
-        """The first content of any kind has come."""
+        """The first content of any kind has come: text, thinking, tool input, or a block that comes whole."""
         ...
 
     def chunk(self, seconds: float) -> None:
-        """More content has come, so many seconds after the last."""
+        """One more piece of content has come, so many seconds after the last."""
         ...
 
     def finished(self, response: Response) -> None:
         """The answer is complete; `response.timing` is set."""
         ...
 
-    def failed(self, error: ProviderError, *, partial: Message | None, usage: Usage, id: str, model: str, timing: Timing) -> None:
+    def failed(self, error: ProviderError, call: Unfinished) -> None:
         """The call failed for good."""
         ...
 
-    def cancelled(self, *, partial: Message | None, usage: Usage, id: str, model: str, timing: Timing) -> None:
+    def cancelled(self, call: Unfinished) -> None:
         """The caller left early: break, close, cancellation, garbage collection."""
         ...
 
 
 class Telemetry(Protocol):
-    """Observes calls."""
+    """Observes calls, from any number of threads and event loops."""
 
     def started(self, call: CallInfo) -> CallSpan | None:
-        """A call begins. None: this one is not observed."""
+        """A call begins. Runs in the context (`contextvars`) in which the call was made. None: this one is not observed."""
         ...
 
 

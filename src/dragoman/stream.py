@@ -21,7 +21,7 @@ from dragoman.accumulator import Accumulator
 from dragoman.call import is_content
 from dragoman.errors import IncompleteStreamError, ProviderError
 from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop, Retrying, TextDelta
-from dragoman.hooks import CallSpan
+from dragoman.hooks import CallSpan, Unfinished
 from dragoman.message import Message, Text
 from dragoman.response import RateLimits, Response, StopReason, Timing, Usage
 
@@ -71,13 +71,17 @@ class _StreamBase:
         self._over = False
         self._response: Response | None = None
         self._make_span = span
-        self._span: CallSpan | None = None
+        self._spans: list[CallSpan] = []  # at most one; popped by the one thread that ends it
         self._content_at: float | None = None
+        self._left = False
 
     def _timing(self) -> Timing:
         raise NotImplementedError
 
     def _limits(self) -> RateLimits | None:
+        raise NotImplementedError
+
+    def _abort(self) -> None:
         raise NotImplementedError
 
     # ---- what there is
@@ -124,25 +128,24 @@ class _StreamBase:
 
     def _open(self) -> None:
         self._opened = True
-        if self._make_span is not None:
-            self._span = self._make_span()
-            self._make_span = None
+        make, self._make_span = self._make_span, None
+        span = None if make is None else make()
+        if span is not None:
+            self._spans.append(span)
 
     def _arrived(self, batch: Sequence[Event]) -> None:
         """Tell the telemetry about a batch, before any of it is handed out."""
-        span = self._span
-        if span is None:
-            return
-        for event in batch:
-            if isinstance(event, Retrying):
-                span.retried(event)
-        if any(is_content(event) for event in batch):
-            now = monotonic()
-            if self._content_at is None:
-                span.first_content(self._timing())
-            else:
-                span.chunk(now - self._content_at)
-            self._content_at = now
+        for span in self._spans:
+            for event in batch:
+                if is_content(event):
+                    now = monotonic()
+                    if self._content_at is None:
+                        span.first_content(self._timing())
+                    else:
+                        span.chunk(now - self._content_at)
+                    self._content_at = now
+                elif isinstance(event, Retrying):
+                    span.retried(event)
 
     def _seen(self, event: Event) -> None:
         """Fold an event that is about to be handed out. Raises the stream's error if it carries one and errors are raised."""
@@ -150,10 +153,11 @@ class _StreamBase:
             self._accumulator.push(event)
         except ProviderError as error:
             self._over = True
-            if isinstance(event, Failed):
-                self._end_failed(error)
-                if not self._raises:
-                    return
+            self._end_failed(error)
+            if not isinstance(event, Failed):
+                self._abort()  # the events contradict each other: nothing more is read
+            elif not self._raises:
+                return
             raise
         if event.__class__ is not TextDelta:
             if isinstance(event, MessageStop):
@@ -173,26 +177,50 @@ class _StreamBase:
 
     # ---- the end, exactly once
 
+    def _take_span(self) -> CallSpan | None:
+        """The span, for the one that ends it: `close` may come from another thread at any time, and `pop` is atomic."""
+        try:
+            return self._spans.pop()
+        except IndexError:
+            return None
+
     def _end_finished(self) -> None:
         timing = self._timing()
         attempts = max(timing.attempts, self._accumulator.response().attempts)
         self._response = replace(self._accumulator.response(), timing=timing, attempts=attempts, rate_limits=self._limits())
-        span, self._span = self._span, None
+        span = self._take_span()
         if span is not None:
             span.finished(self._response)
 
     def _end_failed(self, error: ProviderError) -> None:
-        span, self._span = self._span, None
+        span = self._take_span()
         if span is not None:
-            partial, usage = self._accumulator.partial(), self._accumulator.usage
-            span.failed(error, partial=partial, usage=usage, id=self._id, model=self._model, timing=self._timing())
+            span.failed(error, self._unfinished())
 
     def _end_cancelled(self) -> None:
         self._over = True
-        span, self._span = self._span, None
+        span = self._take_span()
         if span is not None:
-            partial, usage = self._accumulator.partial(), self._accumulator.usage
-            span.cancelled(partial=partial, usage=usage, id=self._id, model=self._model, timing=self._timing())
+            span.cancelled(self._unfinished())
+
+    def _ended_without_end(self) -> None:
+        """The source has no more, and no terminal event was among what it gave (or the stream was closed meanwhile)."""
+        if self._left or self._over:
+            self._end_cancelled()
+        else:
+            self._over = True
+            self._end_failed(IncompleteStreamError("the events ended without MessageStop or Failed", retryable=False))
+
+    def _unfinished(self) -> Unfinished:
+        return Unfinished(
+            partial=self._accumulator.partial(),
+            usage=self._accumulator.usage,
+            timing=self._timing(),
+            id=self._id,
+            model=self._model,
+            request_id=self.request_id,
+            raw_stop=self._accumulator.raw_stop,
+        )
 
     def _finished_response(self) -> Response:
         if self._response is not None:
@@ -235,11 +263,6 @@ class Stream(_StreamBase):
         self._batch = iter(batch)
         return self.__next__()
 
-    def _ended_without_end(self) -> None:
-        """The source has no more, and no terminal event was among what it gave (or the stream was closed meanwhile)."""
-        if not self._over:
-            self._end_cancelled()
-
     def text(self, separator: str = "") -> Iterator[str]:
         """The text as it arrives; `separator` comes before each Text block after the first. The same iteration, text only."""
         for event in self:
@@ -258,6 +281,7 @@ class Stream(_StreamBase):
         """Leave: abort the connection at once if the stream has not ended. Idempotent, from any thread."""
         self._batch = iter(())
         if not self._over:
+            self._left = True
             self._source.abort()
             self._end_cancelled()
 
@@ -272,6 +296,9 @@ class Stream(_StreamBase):
     def _limits(self) -> RateLimits | None:
         return self._source.rate_limits
 
+    def _abort(self) -> None:
+        self._source.abort()
+
     def __enter__(self) -> Self:
         return self
 
@@ -280,8 +307,9 @@ class Stream(_StreamBase):
 
     def __del__(self) -> None:
         if getattr(self, "_opened", False) and not self._over:
-            warnings.warn(f"{self!r} was neither read to its end nor closed", ResourceWarning, source=self, stacklevel=2)
-            self.close()
+            text = f"{self!r} was neither read to its end nor closed"
+            self.close()  # first: the warning may be an error
+            warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
 
 
 class AsyncStream(_StreamBase):
@@ -308,8 +336,7 @@ class AsyncStream(_StreamBase):
             await self.aclose()
             raise
         if not batch:
-            if not self._over:
-                self._end_cancelled()
+            self._ended_without_end()
             raise StopAsyncIteration
         self._arrived(batch)
         self._batch = iter(batch)
@@ -331,6 +358,7 @@ class AsyncStream(_StreamBase):
         """Leave: abort the connection at once if the stream has not ended. Idempotent."""
         self._batch = iter(())
         if not self._over:
+            self._left = True
             self._source.abort()
             self._end_cancelled()
             await self._source.close()
@@ -346,6 +374,9 @@ class AsyncStream(_StreamBase):
     def _limits(self) -> RateLimits | None:
         return self._source.rate_limits
 
+    def _abort(self) -> None:
+        self._source.abort()
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -354,10 +385,12 @@ class AsyncStream(_StreamBase):
 
     def __del__(self) -> None:
         if getattr(self, "_opened", False) and not self._over:
-            warnings.warn(f"{self!r} was neither read to its end nor closed", ResourceWarning, source=self, stacklevel=2)
+            text = f"{self!r} was neither read to its end nor closed"
             self._batch = iter(())
+            self._left = True
             self._source.abort()
             self._end_cancelled()
+            warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
 
 
 # ---- sources for providers that are plain iterators of events
@@ -368,7 +401,7 @@ class _Measured:
 
     def __init__(self) -> None:
         self._wall = time()
-        self._began = monotonic()
+        self._began: float | None = None
         self._first: float | None = None
         self._content: float | None = None
         self._finished: float | None = None
@@ -385,8 +418,14 @@ class _Measured:
             attempts=self._attempts,
         )
 
+    def _begin(self) -> float:
+        """When the first event was asked for."""
+        if self._began is None:
+            self._wall, self._began = time(), monotonic()
+        return self._began
+
     def _mark(self, event: Event) -> None:
-        since = monotonic() - self._began
+        since = monotonic() - self._begin()
         if isinstance(event, Retrying):
             self._attempts = event.attempt + 1
             return
@@ -406,6 +445,7 @@ class IteratorSource(_Measured):
 
     def pull(self) -> Sequence[Event]:
         """The next event."""
+        self._begin()
         for event in self._events:
             self._mark(event)
             return [event]
@@ -427,6 +467,7 @@ class AsyncIteratorSource(_Measured):
 
     async def pull(self) -> Sequence[Event]:
         """The next event."""
+        self._begin()
         async for event in self._events:
             self._mark(event)
             return [event]
