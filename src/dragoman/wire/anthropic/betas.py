@@ -8,8 +8,10 @@ version (`mcp-client-2025-04-04`) stands for its whole family: ours is then not 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dragoman.wire.json_values import as_list, as_object
 
 __all__ = ["BETAS", "beta_header", "body_features", "content_features"]
 
@@ -70,17 +72,17 @@ def beta_header(given: Iterable[str], features: Iterable[str]) -> str:
 
 def body_features(body: Mapping[str, Any]) -> list[str]:
     """The features that a body's parameters and tools use, those of the messages excepted."""
-    features = [tool["type"] for tool in cast("Sequence[dict[str, Any]]", body.get("tools") or ()) if isinstance(tool.get("type"), str)]
+    features = [str(as_object(tool).get("type")) for tool in as_list(body.get("tools"))]
     features += [name for name in _PARAMETERS if body.get(name)]
     if body.get("speed") == "fast":
         features.append("speed.fast")
-    features += _context_management(_object(body, "context_management"))
-    thinking = _object(body, "thinking")
+    features += _context_management(as_object(body.get("context_management")))
+    thinking = as_object(body.get("thinking"))
     if thinking.get("display") == "updates":
         features.append("thinking.display.updates")
     if thinking.get("block_binding"):
         features.append("thinking.block_binding")
-    if _object(body, "output_config").get("task_budget"):
+    if as_object(body.get("output_config")).get("task_budget"):
         features.append("output_config.task_budget")
     return features
 
@@ -92,22 +94,16 @@ def content_features(block: Mapping[str, Any]) -> list[str]:
     """The features that a block uses which has no type of ours."""
     kind = str(block.get("type"))
     features = ["compaction_block" if kind == "compaction" else kind]
-    if kind == "tool_addition" and _object(block, "tool").get("type") == "tool_definition":
+    if kind == "tool_addition" and as_object(block.get("tool")).get("type") == "tool_definition":
         features.append("tool_definition")
     return features
 
 
 def _context_management(value: Mapping[str, Any]) -> list[str]:
-    edits: Any = value.get("edits")
-    if not isinstance(edits, list):
-        return ["context_management"] if value else []
-    kinds = [str(cast("dict[str, Any]", edit).get("type")) for edit in cast("list[object]", edits) if isinstance(edit, dict)]
+    if not value:
+        return []
+    kinds = [str(as_object(edit).get("type")) for edit in as_list(value.get("edits"))]
     features = ["context_management.compact"] if any(kind.startswith("compact_") for kind in kinds) else []
     if not kinds or not all(kind.startswith("compact_") for kind in kinds):
         features.append("context_management")
     return features
-
-
-def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = data.get(key)
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}

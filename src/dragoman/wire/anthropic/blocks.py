@@ -33,7 +33,7 @@ from dragoman.message import (
 )
 from dragoman.wire.json_values import is_list, is_object
 
-__all__ = ["SERVER_RESULTS", "WIRE", "block_of", "is_server_side"]
+__all__ = ["SERVER_RESULTS", "WIRE", "block_of", "cache_of", "is_server_side"]
 
 WIRE = "anthropic"
 
@@ -108,12 +108,21 @@ def _extra(data: dict[str, Any], *known: str) -> Extra:
     """Every key without a field, and a cache mark that is not of the one shape we know."""
     rest = {key: value for key, value in data.items() if key != "type" and key not in known}
     mark = rest.get("cache_control")
-    if mark is None or _cache(data) is not None:
+    if mark is None or cache_of(data) is not None:
         rest.pop("cache_control", None)
     return {WIRE: rest} if rest else {}
 
 
-def _cache(data: dict[str, Any]) -> CacheControl | None:
+def _extra_with_mark(data: dict[str, Any], *known: str) -> Extra:
+    """The same for a block that has no field for a cache mark."""
+    extra = _extra(data, *known)
+    if cache_of(data) is None:
+        return extra
+    return {WIRE: {**extra.get(WIRE, {}), "cache_control": data["cache_control"]}}
+
+
+def cache_of(data: dict[str, Any]) -> CacheControl | None:
+    """The cache mark of a wire object, if it has one of the shape we know."""
     match data.get("cache_control"):
         case {"type": "ephemeral", "ttl": "5m" | "1h" as ttl, **rest} if not rest:
             return CacheControl(ttl)
@@ -156,19 +165,19 @@ def _source(data: dict[str, Any]) -> Source:
 
 
 def _text(data: dict[str, Any]) -> Block:
-    return Text(_str(data, "text"), citations=_citations(data), cache=_cache(data), extra=_extra(data, "text", "citations"))
+    return Text(_str(data, "text"), citations=_citations(data), cache=cache_of(data), extra=_extra(data, "text", "citations"))
 
 
 def _thinking(data: dict[str, Any]) -> Block:
-    return Thinking(_str(data, "thinking"), signature=_str(data, "signature"), extra=_extra(data, "thinking", "signature"))
+    return Thinking(_str(data, "thinking"), signature=_str(data, "signature"), extra=_extra_with_mark(data, "thinking", "signature"))
 
 
 def _redacted(data: dict[str, Any]) -> Block:
-    return RedactedThinking(_str(data, "data"), extra=_extra(data, "data"))
+    return RedactedThinking(_str(data, "data"), extra=_extra_with_mark(data, "data"))
 
 
 def _image(data: dict[str, Any]) -> Block:
-    return Image(_source(data), cache=_cache(data), extra=_extra(data, "source"))
+    return Image(_source(data), cache=cache_of(data), extra=_extra(data, "source"))
 
 
 def _document(data: dict[str, Any]) -> Block:
@@ -180,28 +189,24 @@ def _document(data: dict[str, Any]) -> Block:
         title=_optional(data, "title"),
         context=_optional(data, "context"),
         cite=cite.get("enabled", False),
-        cache=_cache(data),
+        cache=cache_of(data),
         extra=_extra(data, "source", "title", "context", "citations"),
     )
 
 
 def _tool_use(data: dict[str, Any]) -> Block:
     return ToolUse(
-        _str(data, "id"), _str(data, "name"), _object(data, "input"), cache=_cache(data), extra=_extra(data, "id", "name", "input")
+        _str(data, "id"), _str(data, "name"), _object(data, "input"), cache=cache_of(data), extra=_extra(data, "id", "name", "input")
     )
 
 
 def _server_tool_use(data: dict[str, Any]) -> Block:
-    extra = _extra(data, "id", "name", "input")
-    if "cache_control" in data and _cache(data) is not None:  # no field for a mark here
-        extra = {WIRE: {**extra.get(WIRE, {}), "cache_control": data["cache_control"]}}
+    extra = _extra_with_mark(data, "id", "name", "input")
     return ServerToolUse(_str(data, "id"), _str(data, "name"), _object(data, "input"), extra=extra)
 
 
 def _server_result(data: dict[str, Any]) -> Block:
-    extra = _extra(data, "tool_use_id", "content")
-    if "cache_control" in data and _cache(data) is not None:
-        extra = {WIRE: {**extra.get(WIRE, {}), "cache_control": data["cache_control"]}}
+    extra = _extra_with_mark(data, "tool_use_id", "content")
     return ServerToolResult(_str(data, "tool_use_id"), data.get("content"), kind=_str(data, "type"), extra=extra)
 
 
@@ -213,7 +218,7 @@ def _tool_result(data: dict[str, Any]) -> Block:
         _str(data, "tool_use_id"),
         _content(data.get("content")),
         is_error=bool(is_error),
-        cache=_cache(data),
+        cache=cache_of(data),
         extra=_extra(data, "tool_use_id", "content", "is_error"),
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from dragoman.errors import Problem
 from dragoman.event import Notice
@@ -27,7 +27,6 @@ from dragoman.message import (
     Image,
     InvalidToolUse,
     Opaque,
-    Origin,
     Parts,
     PlainText,
     RedactedThinking,
@@ -47,12 +46,12 @@ from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MARKS, MovedMark, WireBlock, carry
 from dragoman.wire.anthropic.tool_ids import ToolIds
 
-__all__ = ["BLOCKS", "Table", "Writer", "is_json", "is_plain", "with_extra", "write_content"]
+__all__ = ["BLOCKS", "DEBRIS", "Table", "Writer", "is_json", "is_plain", "with_extra", "write_content"]
 
 INVALID_JSON = "INVALID_JSON"
 """The key under which the text of an invalid input is sent (the vendor's documentation of fine-grained tool streaming)."""
 
-_DEBRIS = frozenset({"index", "partial_json"})
+DEBRIS = frozenset({"index", "partial_json"})
 """Keys of stream events that never belong into a finished block (case 88)."""
 
 MEDIA_TYPES = {"image/jpg": "image/jpeg"}
@@ -75,7 +74,6 @@ class Writer:
         "message",
         "moved",
         "nested",
-        "origin",
         "pending",
         "problems",
         "replays_thinking",
@@ -87,7 +85,6 @@ class Writer:
         self.ids = ToolIds()
         self.keep_marks = keep_marks
         self.thinking_as_text = thinking_as_text
-        self.origin: Origin | None = None
         self.foreign = False
         """Whether the message at hand was written in another dialect."""
         self.replays_thinking = True
@@ -132,7 +129,7 @@ class Writer:
     def hand_on(self, mark: WireBlock) -> None:
         """The block at hand cannot carry its mark: another has to."""
         if self.keep_marks:
-            self.pending = MovedMark(mark=mark)
+            self.pending = MovedMark(mark)
 
 
 def with_extra(w: Writer, wire: WireBlock, extra: Extra) -> WireBlock:
@@ -144,7 +141,7 @@ def with_extra(w: Writer, wire: WireBlock, extra: Extra) -> WireBlock:
         for key, value in values.items():
             if key in wire or (key == "cache_control" and not w.keep_marks):
                 continue
-            if key in _DEBRIS:
+            if key in DEBRIS:
                 w.problem("stream_debris", f"`{key}` belongs to a stream event, not to a finished block", "send finished blocks only")
             if not is_json(value):
                 w.problem("not_json", f"`{key}` holds a value that JSON has no form for", "use plain JSON values", f"{w.path()}.extra")
@@ -191,6 +188,8 @@ def _text(w: Writer, block: Text) -> WireBlock | None:
             w.hand_on(MARKS[block.cache.ttl])
         return None
     wire: WireBlock = {"type": "text", "text": text}
+    if not block.extra and block.cache is None and not block.citations:
+        return wire
     if block.citations:
         if w.foreign:
             w.note("citations_left_out", "citations in the form of another dialect are left out")
@@ -263,7 +262,8 @@ def _tool_use(w: Writer, block: ToolUse) -> WireBlock:
     input = block.input
     wire: WireBlock = {"type": "tool_use", "id": w.ids.call(block.id), "name": block.name, "input": input}
     for value in input.values():
-        if value.__class__ is not str and not is_json(value):
+        cls = value.__class__
+        if cls is not str and cls is not int and not is_json(value):
             w.problem("not_json", "the input holds a value that JSON has no form for", "use plain JSON values", f"{w.path()}.input")
     if block.extra or block.cache is not None:
         _finished(w, wire, block.cache, block.extra)
@@ -279,11 +279,9 @@ def _invalid_tool_use(w: Writer, block: InvalidToolUse) -> WireBlock:
 
 def _tool_result(w: Writer, block: ToolResult) -> WireBlock:
     wire: WireBlock = {"type": "tool_result", "tool_use_id": w.ids.result(block.tool_use_id)}
-    content = block.content
-    if content:
-        written = write_content(w, content)
-        if written:
-            wire["content"] = written
+    written = write_content(w, block.content)
+    if written:
+        wire["content"] = written
     if block.is_error:
         wire["is_error"] = True
     if w.toolsets and (toolset := w.toolsets.get(wire["tool_use_id"])):
@@ -382,12 +380,16 @@ def is_plain(block: WireBlock) -> bool:
 
 def write_content(w: Writer, content: Sequence[Block]) -> str | list[WireBlock]:
     """The content of a tool result or document. A mark that finds no block in here is left to the block around it."""
+    if len(content) == 1 and isinstance(block := content[0], Text):
+        wire = _text(w, block)
+        if wire is not None and len(wire) == 2 and w.pending is None:
+            return cast("str", wire["text"])
     written: list[WireBlock] = []
     outer = w.nested
     for w.nested, block in enumerate(content):
         write = NESTED.get(block.__class__)
         if write is None:
-            w.problem("nested_block", f"{block.type} cannot stand in here", "use text, images and documents")
+            w.problem("nested_block", f"{block.__class__.__name__} cannot stand in here", "use text, images and documents")
             continue
         wire = write(w, block)
         if wire is not None:

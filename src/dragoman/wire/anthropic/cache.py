@@ -32,6 +32,9 @@ CARRIERS = frozenset({"text", "image", "document", "search_result", "tool_use", 
 class MovedMark(dict[str, Any]):
     """Stands among the blocks for a mark that its own block cannot carry."""
 
+    def __init__(self, mark: WireBlock) -> None:
+        super().__init__(type="", mark=mark)
+
 
 def carry(blocks: list[WireBlock], mark: WireBlock) -> bool:
     """Put a mark on the last block that can carry it, unless that one is marked; False if there is none. Changes the list only."""

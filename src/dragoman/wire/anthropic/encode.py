@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -27,6 +27,7 @@ from dragoman.wire.anthropic.thinking import Settings, settle
 from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
 from dragoman.wire.anthropic.turns import collapse, hoisted, trim_end, write_system, write_turns
 from dragoman.wire.base import HTTPRequest
+from dragoman.wire.json_values import as_list, as_object
 
 __all__ = ["COUNT_PATH", "MESSAGES_PATH", "encode", "encode_count"]
 
@@ -64,7 +65,9 @@ def encode(
     if stream:
         body["stream"] = True
     _add_extra_body(w, body, request.extra_body)
-    return _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
+    http = _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
+    settled = {"max_tokens": body["max_tokens"], "effort": as_object(body.get("output_config")).get("effort")}
+    return msgspec.structs.replace(http, settled=settled)
 
 
 def encode_count(
@@ -92,8 +95,7 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
     """The body without `stream` and `extra_body`, `messages` last."""
     model = request.model
     if not model:
-        text = f"{label} request requires a model"
-        raise InvalidInputError([Problem("model", "required", text, "name one in the request or as the provider's default")], text)
+        _refuse_missing(request, label)
     row = rules(model)
     given = request.extra_body.get("max_tokens")
     if isinstance(given, int) and request.max_tokens is None:
@@ -105,8 +107,7 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
     system = write_system(w, request, positions)
     turns = write_turns(w, request, row, system, positions)
     if not any(message.role != "system" for message in request.messages) or not (turns or w.problems):
-        text = f"{label} request requires at least one user/assistant message"
-        raise InvalidInputError([Problem("messages", "required", text, "add a user message")], text)
+        _refuse_missing(request, label)
     automatic = _mark(w, request, row, tools, system, turns)
     trim_end(turns)
     collapse(turns)
@@ -120,6 +121,14 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
         body["cache_control"] = MARKS["5m"]
     body["messages"] = turns
     return w, body
+
+
+def _refuse_missing(request: Request, label: str) -> NoReturn:
+    """No model, or no message but system ones, or none of which anything is left."""
+    from dragoman.history import required
+
+    missing = required(request, label) or required(request.replace(messages=[]), label)
+    raise InvalidInputError(missing, missing[0].message)
 
 
 def _mark(w: Writer, request: Request, row: ModelRules, tools: list[WireBlock], system: list[WireBlock], turns: list[WireBlock]) -> bool:
@@ -244,7 +253,7 @@ def _refuse(message: str) -> NoReturn:
 
 def _check_json(w: Writer, body: WireBlock) -> None:
     """All that a caller may fill freely, blocks excepted, which are checked as they are written."""
-    for index, tool in enumerate(cast("list[WireBlock]", body.get("tools", ()))):
+    for index, tool in enumerate(as_list(body.get("tools"))):
         if not is_json(tool):
             w.problem("not_json", "the tool holds a value that JSON has no form for", "use plain JSON values", f"tools[{index}]")
     for key, value in body.items():

@@ -29,6 +29,10 @@ AUTO_BUDGETS: dict[Effort | None, int] = {
 """Tokens: the budget of `ThinkingConfig.auto()` by effort, where the model is not adaptive."""
 
 
+EFFORTS: dict[Effort, str] = {"minimal": "low"}
+"""Efforts under another name on this wire: its lowest is `low`."""
+
+
 class Settings(NamedTuple):
     """What a request comes to for one model."""
 
@@ -41,7 +45,7 @@ class Settings(NamedTuple):
 def settle(w: Writer, request: Request, rules: ModelRules, default_max_tokens: int | None) -> Settings:
     """Max tokens, the thinking object, whether the model will think, and the effort to send."""
     config = request.thinking
-    effort: str | None = request.effort
+    effort: str | None = None if request.effort is None else EFFORTS.get(request.effort, request.effort)
     budget: int | None = None
     clamp = False
     if config is not None and config.mode == "auto":

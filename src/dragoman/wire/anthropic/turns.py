@@ -82,61 +82,70 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
     mergeable = True
     empty_user: int | None = None
     skip = frozenset(skipped)
-    same_model = _Memo(request.model)
-    for index, message in enumerate(request.messages):
-        if index in skip:
+    origins = _Origins(w, request.model, rules)
+    for w.message, message in enumerate(request.messages):
+        if skip and w.message in skip:
             continue
-        w.message = index
-        if message.origin is not w.origin:
-            _enter_origin(w, message, rules, same_model)
+        writer = message.role
         own = _message_extra(w, message) if message.extra else None
-        merges = message.role == role and mergeable and not own
+        merges = writer == role and mergeable and not own
+        if message.origin is not None or not w.replays_thinking:
+            origins.enter(message)
         if not merges:
             w.ids.turn += 1
         blocks: list[WireBlock] = []
-        _write_blocks(w, message.content, BLOCKS if message.role != "system" else _SYSTEM_BLOCKS, blocks)
+        table = BLOCKS if writer != "system" else _SYSTEM_BLOCKS
+        for w.block, block in enumerate(message.content):  # as _write_blocks, without a call per message
+            wire = table[block.__class__](w, block) if block.__class__ in table else _refuse(w, block)
+            if wire is not None:
+                blocks.append(wire)
+            if w.pending is not None:
+                _hold_mark(w, blocks)
         if not blocks or (w.moved and all(block.__class__ is MovedMark for block in blocks)):
             (turns[-1]["content"] if turns else system).extend(blocks)
-            if message.role == "user" and role != "user" and empty_user is None:
-                empty_user = index
-            continue
-        if merges:
+            if writer == "user" and role != "user" and empty_user is None:
+                empty_user = w.message
+        elif merges:
             turns[-1]["content"] += blocks
-            continue
-        if empty_user is not None and message.role != "user":
-            _report_empty(w, empty_user)
-        empty_user = None
-        role = message.role
-        mergeable = not own
-        turns.append({"role": role, "content": blocks, **own} if own else {"role": role, "content": blocks})
+        else:
+            if empty_user is not None:
+                if writer != "user":
+                    _report_empty(w, empty_user)
+                empty_user = None
+            role = writer
+            mergeable = not own
+            turns.append({"role": role, "content": blocks, **own} if own else {"role": role, "content": blocks})
     if empty_user is not None:
         _report_empty(w, empty_user)
     for turn in turns:
-        if len(turn["content"]) > 1 and turn["role"] == "user":
+        if turn["role"] == "user" and len(turn["content"]) > 1:
             _results_first(turn)
     return turns
 
 
-def _write_blocks(w: Writer, content: Sequence[Any], table: Table, out: list[WireBlock]) -> None:
+def _write_blocks(w: Writer, content: Sequence[Any], table: Table, blocks: list[WireBlock]) -> None:
     for w.block, block in enumerate(content):
-        write = table.get(block.__class__)
-        if write is None:
-            _refuse(w, block)
-            continue
-        wire = write(w, block)
+        wire = table[block.__class__](w, block) if block.__class__ in table else _refuse(w, block)
         if wire is not None:
-            out.append(wire)
+            blocks.append(wire)
         if w.pending is not None:
-            out.append(w.pending)
-            w.pending = None
-            w.moved = True
+            _hold_mark(w, blocks)
 
 
-def _refuse(w: Writer, block: object) -> None:
+def _hold_mark(w: Writer, blocks: list[WireBlock]) -> None:
+    """The mark of the block at hand has to move: it waits in that block's place."""
+    if w.pending is not None:
+        blocks.append(w.pending)
+        w.pending = None
+        w.moved = True
+
+
+def _refuse(w: Writer, block: object) -> WireBlock | None:
     if block.__class__ in BLOCKS:
         w.problem("system_block", "a system message takes text only", "move the block to a user message")
     else:
         w.problem("not_a_block", f"{block.__class__.__name__} is not a content block", "use the block types of dragoman")
+    return None
 
 
 def _report_empty(w: Writer, index: int) -> None:
@@ -148,37 +157,43 @@ def _report_empty(w: Writer, index: int) -> None:
     )
 
 
-class _Memo:
-    """Whether a model is the one that the request asks, by any spelling of its id."""
+class _Origins:
+    """What the writer of an assistant turn means for its blocks.
 
-    def __init__(self, model: str) -> None:
-        self._model = _bare(model)
-        self._known: dict[str, bool] = {}
+    Thinking of another dialect is never sent back. That of another Claude model is left to the API, which ignores it, except where the
+    model asked binds thinking to what came before it and would refuse (anthropic.md §14); an answer that a fallback model finished is
+    one whole and stays so.
+    """
 
-    def __call__(self, model: str) -> bool:
-        known = self._known.get(model)
-        if known is None:
-            known = self._known[model] = _bare(model) == self._model
-        return known
+    def __init__(self, w: Writer, model: str, rules: ModelRules) -> None:
+        self._w = w
+        self._model = model
+        self._bound = rules.thinking_prefix_bound
+        self._same: dict[str, bool] = {}
+
+    def enter(self, message: Message) -> None:
+        """From here on blocks of this message are written."""
+        origin = message.origin
+        if origin is None or origin.wire == WIRE:
+            self._w.foreign = False
+            self._w.replays_thinking = (
+                not self._bound or origin is None or not origin.model or self._is_same(origin.model) or _has_fallback(message)
+            )
+        else:
+            self._w.foreign = True
+            self._w.replays_thinking = False
+
+    def _is_same(self, model: str) -> bool:
+        """Whether a model is the one that is asked, by any spelling of its id."""
+        same = self._same.get(model)
+        if same is None:
+            same = self._same[model] = _bare(model) == _bare(self._model)
+        return same
 
 
 def _bare(model: str) -> str:
     *_, bare = spellings(model)
     return bare
-
-
-def _enter_origin(w: Writer, message: Message, rules: ModelRules, same_model: _Memo) -> None:
-    """What the writer of this message means for its blocks.
-
-    Thinking of another dialect is never sent back. That of another Claude model is left to the API, which ignores it, except where the
-    model binds thinking to what came before it and would refuse (anthropic.md §14); an answer that a fallback model finished is one
-    whole and stays so.
-    """
-    w.origin = origin = message.origin
-    w.foreign = origin is not None and origin.wire != WIRE
-    w.replays_thinking = not w.foreign and (
-        origin is None or not rules.thinking_prefix_bound or not origin.model or same_model(origin.model) or _has_fallback(message)
-    )
 
 
 def _has_fallback(message: Message) -> bool:
@@ -202,9 +217,15 @@ def _message_extra(w: Writer, message: Message) -> dict[str, Any]:
 def _results_first(turn: WireBlock) -> None:
     """The API wants the results of a user turn before everything else (case 51)."""
     content: list[WireBlock] = turn["content"]
-    results = [block for block in content if block.get("type") == "tool_result"]
-    if results and any(block is not result for block, result in zip(content, results, strict=False)):
-        turn["content"] = [*results, *(block for block in content if block.get("type") != "tool_result")]
+    other = False
+    for block in content:
+        if block["type"] != "tool_result":
+            other = True
+        elif other:
+            break
+    else:
+        return
+    turn["content"] = [b for b in content if b["type"] == "tool_result"] + [b for b in content if b["type"] != "tool_result"]
 
 
 # ---- the last touches

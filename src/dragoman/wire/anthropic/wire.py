@@ -17,6 +17,7 @@ from dragoman.wire.anthropic.decode import AnthropicDecoder
 from dragoman.wire.anthropic.encode import encode, encode_count
 from dragoman.wire.anthropic.endpoints import encode_model, encode_models, read_count, read_model, read_models
 from dragoman.wire.anthropic.errors import decode_error
+from dragoman.wire.anthropic.request_decode import decode_request
 from dragoman.wire.base import Headers, HTTPRequest, lower_headers
 from dragoman.wire.decoder import fold
 
@@ -108,6 +109,10 @@ class AnthropicWire:
     def decode_response(self, status: int, headers: Headers, body: bytes, request: Request | None = None) -> Response:
         """A whole answer. Raises ProviderError."""
         return fold(self.decoder(request, status=status, headers=headers), body)
+
+    def decode_request(self, body: bytes, headers: Headers = ()) -> Request:
+        """The request that a client of this API sent. Raises InvalidInputError naming the paths of what is not the dialect."""
+        return decode_request(body, headers, api_version=self._api_version)
 
     def decode_error(self, status: int, headers: Headers, body: bytes) -> ProviderError:
         """The error that an answer with this status means."""
