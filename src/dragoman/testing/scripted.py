@@ -18,7 +18,6 @@ from copy import copy
 from threading import Lock
 from typing import TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from dragoman.errors import ProviderError
@@ -51,6 +50,7 @@ from dragoman.provider import ProviderBase
 from dragoman.request import Request
 from dragoman.response import Response, StopReason
 from dragoman.retry import RetryPolicy
+from dragoman.storage import to_json
 from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
 from dragoman.transport import Timeouts
 
@@ -202,7 +202,7 @@ def _open(index: int, block: Block) -> tuple[Block, list[Event]]:
             deltas += [SignatureDelta(index, block.signature)] if block.signature else []
             return replace(block, text="", signature=""), deltas
         case ToolUse() | ServerToolUse():
-            return replace(block, input={}), _input(index, msgspec.json.encode(block.input).decode())
+            return replace(block, input={}), _input(index, to_json(block.input).decode())
         case InvalidToolUse(id, name, raw):
             return ToolUse(id, name, {}), _input(index, raw)
         case _:
