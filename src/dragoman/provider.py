@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from contextvars import copy_context
 from threading import Event as Flag
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -139,13 +140,15 @@ class ProviderBase(ABC):
         return self.astream(request, timeouts=timeouts, retry=retry)
 
     def _span(self, request: Request, **details: Any) -> Callable[[], CallSpan | None] | None:
-        """How to begin the telemetry of one call, or None if nobody observes."""
+        """How to begin the telemetry of one call, or None if nobody observes. It begins in the context of this moment, wherever the
+        stream is read.
+        """
         telemetry = resolve_telemetry(self.telemetry)
         if telemetry is None:
             return None
-        model = request.model or self.default_model
-        info = CallInfo(provider=self.name, model=model, request=request, **details)
-        return lambda: telemetry.started(info)
+        info = CallInfo(provider=self.name, model=request.model or self.default_model, request=request, **details)
+        context = copy_context()
+        return lambda: context.run(telemetry.started, info)
 
     def __enter__(self) -> Self:
         return self
@@ -331,8 +334,7 @@ class HTTPProvider(ProviderBase):
         limits = timeouts or self.timeouts
         if not stream:
             limits = Timeouts(connect=limits.connect, first_byte=None, idle=None, total=limits.total or BLOCKING_TOTAL)
-        url = urlsplit(self.base_url)
-        observe = self._span(prepared, streaming=stream, server_address=url.hostname or "", server_port=url.port)
+        observe = self._observe(prepared, encoded, stream=stream)
         begun: list[CallSpan] = []
 
         def span() -> CallSpan | None:
@@ -355,6 +357,14 @@ class HTTPProvider(ProviderBase):
             extra_headers=None if observe is None else lambda: begun[0].headers() if begun else {},
         )
         return call, None if observe is None else span
+
+    def _observe(self, prepared: Request, encoded: HTTPRequest, *, stream: bool) -> Callable[[], CallSpan | None] | None:
+        if resolve_telemetry(self.telemetry) is None:
+            return None
+        url = urlsplit(self.base_url)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        sent = replace(prepared, **encoded.settled)
+        return self._span(sent, streaming=stream, server_address=url.hostname or "", server_port=port)
 
     # ---- the endpoints beside messages
 

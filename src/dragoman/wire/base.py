@@ -26,8 +26,10 @@ Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 class HTTPRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP request. A wire fills in method, path, headers (lower-case names), body and notices; the provider adds `base_url`
-    and auth. The repr shows neither headers nor body: they hold keys and prompts.
+    """One HTTP request. A wire fills in method, path, headers (lower-case names), body, notices and settled; the provider adds
+    `base_url` and auth. The repr shows neither headers nor body: they hold keys and prompts.
+
+    `settled` are fields of the Request that the wire decided (max_tokens, effort), with the values that are in the body: for telemetry.
     """
 
     method: str = "POST"
@@ -35,6 +37,7 @@ class HTTPRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     body: bytes = b""
     notices: Sequence[Notice] = ()
+    settled: dict[str, Any] = {}
     base_url: str = ""
 
     @property
