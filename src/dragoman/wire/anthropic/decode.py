@@ -299,6 +299,9 @@ class AnthropicDecoder(AnswerDecoder):
         del frame
         self._finish(None)
 
+    def _on_ping(self, frame: dict[str, Any]) -> None:
+        """A sign of life, told apart by its `event:` line alone."""
+
     def _on_error(self, frame: dict[str, Any]) -> None:
         error = stream_error(frame, label=self.label, provider=self.provider, request_id=self.request_id)
         if self._stop is not None:
@@ -511,6 +514,7 @@ class AnthropicDecoder(AnswerDecoder):
 
 
 _HANDLERS = {
+    "ping": AnthropicDecoder._on_ping,  # pyright: ignore[reportPrivateUsage]
     "message_start": AnthropicDecoder._on_message_start,  # pyright: ignore[reportPrivateUsage]
     "content_block_start": AnthropicDecoder._on_block_start,  # pyright: ignore[reportPrivateUsage]
     "content_block_delta": AnthropicDecoder._on_block_delta,  # pyright: ignore[reportPrivateUsage]
