@@ -61,6 +61,10 @@ class Clocks:
         self.content_idle = timeouts.content_idle
         self.total = timeouts.total
         self.aborted = False
+        """Whether `abort` was called."""
+        self.complete = False
+        """Set by the driver once the message is complete: `HTTPResponse.close` may then wait a moment for the end of the body, so that
+        the connection can be used again."""
         self._now = now
         self._lock = Lock()
         self._on_abort: list[Callable[[], None]] = []
@@ -91,6 +95,10 @@ class Clocks:
         """A connection is there (new or from the pool): the wait for the first byte begins."""
         if self._phase == "connect":
             self._enter("first_byte")
+
+    def reconnect(self) -> None:
+        """The pooled connection was dead before any answer: the wait for a connection begins again."""
+        self._enter("connect")
 
     def expired(self, phase: Phase | None = None) -> RequestTimeoutError:
         """The error to raise when the time that `limit` gave has passed."""
@@ -179,14 +187,19 @@ class HTTPResponse(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the connection: back to the pool if the body was read to its end, else shut at once. Idempotent, any thread."""
+        """Let go of the connection: back to the pool if the body was read to its end, else shut at once, never drained (with
+        `Clocks.complete`, the end of the body may be awaited for a moment). Idempotent, any thread.
+        """
         ...
 
 
 class Transport(Protocol):
     """Sends requests. Serves any number of threads at once.
 
-    Raises ConnectionFailedError and RequestTimeoutError, the foreign exception as `__cause__`; no foreign exception leaks.
+    `send` and the iteration of an answer raise ConnectionFailedError (no connection, or it was reset), RequestTimeoutError (a clock ran
+    out), IncompleteStreamError (the body was cut), ProtocolError (what came is not HTTP) and ConfigError (a URL, header or proxy that
+    cannot be used), the foreign exception as `__cause__`; no foreign exception leaks. Redirects are never followed: a key must not
+    travel to another host.
     """
 
     def send(self, request: HTTPRequest, timeouts: Clocks) -> HTTPResponse:

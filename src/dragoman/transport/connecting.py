@@ -1,0 +1,223 @@
+"""How connections are made: the options of a transport, the pools they give, and a request in the pool's own form.
+
+Both transports share this, and it holds all that must be decided before a socket opens: certificates, proxies, limits, headers. TLS
+contexts are built once per process, because loading the system's certificates takes longer than a call.
+
+HTTP/2 is spoken with one call per connection at a time: httpcore2 does not reset a stream that is left early, so on a shared
+connection the server would go on writing (and billing) for a reader who has gone.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+import httpcore2
+import httpx2
+
+from dragoman.errors import ConfigError
+from dragoman.transport.options import Options
+from dragoman.transport.proxy import ProxyRules
+from dragoman.wire.base import HTTPRequest
+
+__all__ = ["PoolSet", "Target", "async_pool", "checked_headers", "pool_request", "sync_pool"]
+
+_Pool = TypeVar("_Pool", httpcore2.ConnectionPool, httpcore2.AsyncConnectionPool)
+
+_ENCODINGS = "gzip, deflate"
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
+
+_KEEPALIVE_SECONDS = 60
+"""TCP keep-alive probes: an answer that is minutes in the making must not be forgotten by a NAT on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL in the parts that httpcore2 takes."""
+
+    url: httpx2.URL
+
+    @classmethod
+    def of(cls, url: str) -> Target:
+        """Raises ConfigError for what is no http URL."""
+        try:
+            parsed = httpx2.URL(url)
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            raise ConfigError("base_url is not a URL: give one like https://host") from error
+        if parsed.scheme not in ("http", "https") or not parsed.host:
+            raise ConfigError(f"base_url must be http:// or https:// with a host, not {parsed.scheme or 'nothing'}://")
+        return cls(parsed)
+
+    @property
+    def where(self) -> str:
+        """Host and port, for error texts."""
+        host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
+        return f"{host}:{self.url.port or (443 if self.url.scheme == 'https' else 80)}"
+
+
+def checked_headers(request: HTTPRequest) -> dict[str, str]:
+    """The request's headers. Raises ConfigError, which names the header but not its value, for what HTTP cannot carry: further down,
+    h11 would quote the key.
+    """
+    for name, value in request.headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigError(f"the header {name!r} cannot be sent: it has a line break, an outer space or a character beyond ASCII")
+    return request.headers
+
+
+def pool_request(request: HTTPRequest, target: Target, extensions: dict[str, Any]) -> httpcore2.Request:
+    """The request as httpcore2 takes it.
+
+    Adds `host`, `content-length`, `accept-encoding`, and `authorization` for a user and password in the URL, where they are missing.
+    A stream is asked for uncompressed, since whatever compresses one tends to hold its events back; what comes compressed is decoded
+    all the same.
+    """
+    url = target.url
+    names = {name.lower(): value for name, value in request.headers.items()}
+    headers = [(b"Host", url.netloc)] if "host" not in names else []
+    headers += [(name.encode("ascii"), value.encode("ascii")) for name, value in checked_headers(request).items()]
+    if "content-length" not in names and (request.body or request.method in ("POST", "PUT", "PATCH")):
+        headers.append((b"content-length", b"%d" % len(request.body)))
+    if "accept-encoding" not in names:
+        streams = names.get("accept", "").startswith("text/event-stream")
+        headers.append((b"accept-encoding", b"identity" if streams else _ENCODINGS.encode()))
+    if url.userinfo and "authorization" not in names:
+        headers.append((b"authorization", b"Basic " + base64.b64encode(f"{url.username}:{url.password}".encode())))
+    return httpcore2.Request(
+        request.method,
+        httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+        headers=headers,
+        content=request.body,
+        extensions=extensions,
+    )
+
+
+class PoolSet(Generic[_Pool]):
+    """The pools of one transport in one process or loop: one for direct connections, one per proxy; with HTTP/2 one per call."""
+
+    def __init__(self, options: Options, make: Callable[[Options, httpcore2.Proxy | None], _Pool]) -> None:
+        self._options = options
+        self._make: Callable[[Options, httpcore2.Proxy | None], _Pool] = make
+        self._rules = ProxyRules.from_environment() if options.trust_env and options.proxy is None else ProxyRules({})
+        self._fixed = None if options.proxy is None else _proxy(options.proxy, options)
+        self._lock = Lock()
+        self._shared: dict[str | None, _Pool] = {}
+        self._free: dict[str | None, list[_Pool]] = {}
+        self._all: list[_Pool] = []
+        if options.http2 and find_spec("h2") is None:
+            raise ConfigError("http2=True needs the package h2: pip install 'httpx2[http2]'")
+
+    def take(self, url: httpx2.URL) -> tuple[str | None, _Pool]:
+        """The pool for a request to `url`, and the key to give it back under."""
+        key = None if self._fixed is not None else self._rules.proxy_for(str(url))
+        with self._lock:
+            if not self._options.http2:
+                pool = self._shared.get(key)
+                if pool is None:
+                    pool = self._shared[key] = self._new(key)
+                return key, pool
+            free = self._free.get(key)
+            return key, free.pop() if free else self._new(key)
+
+    def give_back(self, key: str | None, pool: _Pool) -> None:
+        """With HTTP/2: another call may use this pool's connection."""
+        if self._options.http2:
+            with self._lock:
+                self._free.setdefault(key, []).append(pool)
+
+    def drop(self, pool: _Pool) -> bool:
+        """With HTTP/2: whether this pool must be closed, because its call was left early."""
+        if self._options.http2:
+            with self._lock:
+                if pool in self._all:
+                    self._all.remove(pool)
+        return self._options.http2
+
+    def clear(self) -> list[_Pool]:
+        """Forget all pools, and return them to be closed."""
+        with self._lock:
+            pools, self._all = self._all, []
+            self._shared.clear()
+            self._free.clear()
+        return pools
+
+    def _new(self, key: str | None) -> _Pool:
+        proxy = self._fixed if key is None else _proxy(key, self._options)
+        pool = self._make(self._options, proxy)
+        self._all.append(pool)
+        return pool
+
+
+def sync_pool(options: Options, proxy: httpcore2.Proxy | None, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:
+    """A pool for blocking calls."""
+    pool: httpcore2.ConnectionPool = httpcore2.ConnectionPool(**_pool_options(options, proxy), network_backend=backend)
+    return pool
+
+
+def async_pool(options: Options, proxy: httpcore2.Proxy | None, backend: httpcore2.AsyncNetworkBackend) -> httpcore2.AsyncConnectionPool:
+    """A pool for one event loop."""
+    pool: httpcore2.AsyncConnectionPool = httpcore2.AsyncConnectionPool(**_pool_options(options, proxy), network_backend=backend)
+    return pool
+
+
+def _pool_options(options: Options, proxy: httpcore2.Proxy | None) -> dict[str, Any]:
+    return {
+        "ssl_context": options.verify if isinstance(options.verify, ssl.SSLContext) else _context(options),
+        "proxy": proxy,
+        "max_connections": 1 if options.http2 else options.max_connections,
+        "max_keepalive_connections": options.max_keepalive_connections,
+        "keepalive_expiry": options.keepalive_expiry,
+        "http2": options.http2,
+        "socket_options": None if proxy is not None and proxy.url.scheme.startswith(b"socks") else _socket_options(),
+    }
+
+
+def _proxy(given: str | httpx2.Proxy, options: Options) -> httpcore2.Proxy:
+    try:
+        proxy = given if isinstance(given, httpx2.Proxy) else httpx2.Proxy(given)
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise ConfigError("the proxy is not a URL with http, https, socks5 or socks5h: check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY") from error
+    url = proxy.url
+    if url.scheme.startswith("socks") and find_spec("socksio") is None:
+        raise ConfigError("a SOCKS proxy needs the package socksio: pip install 'httpx2[socks]'")
+    secure = url.scheme == "https"
+    return httpcore2.Proxy(
+        httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+        auth=proxy.raw_auth,
+        headers=proxy.headers.raw,
+        ssl_context=(proxy.ssl_context or _context(Options(trust_env=options.trust_env))) if secure else None,
+    )
+
+
+def _socket_options() -> list[httpcore2.SOCKET_OPTION]:
+    known = [name for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL") if hasattr(socket, name)]
+    return [
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *((socket.IPPROTO_TCP, getattr(socket, name), _KEEPALIVE_SECONDS) for name in known),
+    ]
+
+
+_contexts: dict[tuple[bool, bool, bool], ssl.SSLContext] = {}
+_contexts_lock = Lock()
+
+
+def _context(options: Options) -> ssl.SSLContext:
+    """The process's TLS context for these options. HTTP/2 has its own: httpcore2 sets the protocols it offers on the context."""
+    key = (options.verify is True, options.trust_env, options.http2)
+    with _contexts_lock:
+        context = _contexts.get(key)
+        if context is None:
+            try:
+                context = _contexts[key] = httpx2.create_ssl_context(verify=bool(options.verify), trust_env=options.trust_env)
+            except (OSError, ssl.SSLError) as error:
+                raise ConfigError("the trusted certificates cannot be loaded: check SSL_CERT_FILE and SSL_CERT_DIR") from error
+        return context
