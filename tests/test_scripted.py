@@ -15,7 +15,6 @@ from dragoman import (
     BlockStart,
     BlockStop,
     Citation,
-    Event,
     Failed,
     Image,
     InvalidToolUse,
