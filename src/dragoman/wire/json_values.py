@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-__all__ = ["as_list", "as_object", "as_string", "is_list", "is_object"]
+__all__ = ["as_list", "as_object", "as_objects", "as_string", "is_list", "is_object"]
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -25,6 +25,11 @@ def as_object(value: Any) -> dict[str, Any]:
 def as_list(value: Any) -> list[Any]:
     """The array, or `[]`."""
     return value if is_list(value) else []
+
+
+def as_objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in an array; whatever else is in it is left out."""
+    return [item for item in as_list(value) if is_object(item)]
 
 
 def as_string(value: Any) -> str:

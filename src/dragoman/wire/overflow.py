@@ -17,6 +17,7 @@ _PATTERNS = re.compile(
     r"|input is too long"
     r"|input length and `?max_tokens`? exceed context limit"
     r"|maximum context length"
+    r"|exceed(?:s|ed)? max context length"
     r"|exceeds? the (?:model'?s )?(?:maximum )?context (?:length|window|size|limit)"
     r"|exceeds? the available context size"
     r"|input token count \(?\d*\)? ?exceeds the maximum number of tokens"

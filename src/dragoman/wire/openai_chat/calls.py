@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from dragoman.wire.framing import Framing
+from dragoman.wire.json_values import as_object, as_string
 from dragoman.wire.openai_chat.chunk import Call
-from dragoman.wire.openai_chat.lenient import as_object, as_string
 
 __all__ = ["Calls"]
 

@@ -131,7 +131,7 @@ def decode_error(status: int, headers: Headers, body: bytes, *, label: str, prov
     request_id = request_id_of(head)
     error = _make(
         cls,
-        error_text(label, status, fields.type or fields.code, fields.message, request_id),
+        error_text(label, status, fields.type or ("" if fields.code.isdecimal() else fields.code), fields.message, request_id),
         provider=provider,
         status=status,
         type=fields.type,
@@ -156,7 +156,7 @@ def stream_error(value: Any, *, label: str, provider: str, request_id: str = "")
         cls = _refine(cls, fields)
     return _make(
         cls,
-        error_text(label, fields.status, fields.type or fields.code, fields.message, request_id),
+        error_text(label, fields.status, fields.type or ("" if fields.code.isdecimal() else fields.code), fields.message, request_id),
         provider=provider,
         status=fields.status,
         type=fields.type,

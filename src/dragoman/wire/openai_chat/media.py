@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.message import Audio, Base64, Block, Image, Opaque, Url
 from dragoman.request import Request
 from dragoman.wire.framing import Framing
-from dragoman.wire.openai_chat.lenient import as_object, as_string
+from dragoman.wire.json_values import as_object, as_string
 from dragoman.wire.openai_chat.names import WIRE
 
 __all__ = ["AUDIO_FORMATS", "Sound", "image_of"]

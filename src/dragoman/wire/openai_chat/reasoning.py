@@ -13,7 +13,7 @@ from typing import Any
 
 from dragoman.message import RedactedThinking, Thinking
 from dragoman.wire.framing import Framing
-from dragoman.wire.openai_chat.lenient import as_objects, as_string
+from dragoman.wire.json_values import as_objects, as_string
 from dragoman.wire.openai_chat.names import WIRE
 
 __all__ = ["DETAIL_CONTENT", "THINKING", "Reasoning"]

@@ -14,8 +14,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.response import Usage
+from dragoman.wire.json_values import as_object, as_string
 from dragoman.wire.openai_chat.dialects import Dialect
-from dragoman.wire.openai_chat.lenient import as_count, as_object, as_string
 from dragoman.wire.openai_chat.names import WIRE
 
 __all__ = ["reported_cost", "usage_of"]
@@ -134,4 +134,5 @@ def _server_tools(raw: dict[str, Any]) -> dict[str, int]:
 
 
 def _count(raw: dict[str, Any], key: str) -> int:
-    return as_count(raw.get(key))
+    value = raw.get(key)
+    return value if isinstance(value, int) and value > 0 else 0
