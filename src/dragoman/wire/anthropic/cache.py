@@ -30,10 +30,10 @@ CARRIERS = frozenset({"text", "image", "document", "search_result", "tool_use", 
 
 
 class MovedMark(dict[str, Any]):
-    """Stands among the blocks for a mark that its own block cannot carry."""
+    """Stands among the blocks for a mark that its own block cannot carry, and for that block unless it is left out."""
 
-    def __init__(self, mark: WireBlock) -> None:
-        super().__init__(type="", mark=mark)
+    def __init__(self, mark: WireBlock, block: WireBlock | None) -> None:
+        super().__init__(type="", mark=mark, block=block)
 
 
 def carry(blocks: list[WireBlock], mark: WireBlock) -> bool:
@@ -56,9 +56,11 @@ def settle_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequenc
         for block in blocks:
             if not isinstance(block, MovedMark):
                 settled.append(block)
-            elif not any(carry(earlier, block["mark"]) for earlier in (settled, *reversed(before))) and not _carry_tool(
-                tools, block["mark"]
-            ):
+                continue
+            mark = block["mark"]
+            if block["block"] is not None:
+                settled.append(block["block"])
+            if not any(carry(earlier, mark) for earlier in (settled, *reversed(before))) and not _carry_tool(tools, mark):
                 lost += 1
         blocks[:] = settled
         before.append(blocks)
@@ -73,12 +75,14 @@ def _carry_tool(tools: list[WireBlock], mark: WireBlock) -> bool:
     return True
 
 
-def add_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock], *, taken: int = 0) -> None:
-    """The marks of `cache="auto"`, added to what the caller marked. `taken`: marks elsewhere (the top-level one)."""
-    free = MARK_LIMIT - taken - sum(1 for _ in _marked(tools, system, turns))
-    places = _places(tools, system, turns)
-    for _, place in zip(range(free), places, strict=False):
-        _carry(place, _ttl_for(place, tools, system, turns))
+def add_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock], top: WireBlock | None = None) -> None:
+    """The marks of `cache="auto"`, added to what the caller marked. `top`: the caller's top-level mark, which stands at the very end."""
+    order = [tools, system, *(turn["content"] for turn in turns)]
+    free = MARK_LIMIT - (top is not None) - sum(1 for blocks in order for _ in _marks_in(blocks))
+    for _, place in zip(range(free), _places(tools, system, turns), strict=False):
+        position = next(index for index, blocks in enumerate(order) if blocks is place)
+        later = [mark for blocks in order[position + 1 :] for mark in _marks_in(blocks)] + ([] if top is None else [top])
+        _carry(place, MARKS["1h" if any(mark.get("ttl") == "1h" for mark in later) else "5m"])
 
 
 def _carry(place: list[WireBlock], mark: WireBlock) -> None:
@@ -104,19 +108,6 @@ def _is_marked_at_end(place: list[WireBlock]) -> bool:
         if block.get("type") in CARRIERS:
             return False
     return bool(place) and "cache_control" in place[-1]
-
-
-def _ttl_for(place: list[WireBlock], tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> WireBlock:
-    """1h if a 1h mark follows the end of `place` in prefix order, else 5m."""
-    order = [tools, system, *(turn["content"] for turn in turns)]
-    position = next(index for index, blocks in enumerate(order) if blocks is place)
-    later = order[position + 1 :]
-    return MARKS["1h"] if any(mark.get("ttl") == "1h" for blocks in later for mark in _marks_in(blocks)) else MARKS["5m"]
-
-
-def _marked(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> Iterator[WireBlock]:
-    for blocks in (tools, system, *(turn["content"] for turn in turns)):
-        yield from _marks_in(blocks)
 
 
 def _marks_in(blocks: Sequence[WireBlock]) -> Iterator[WireBlock]:

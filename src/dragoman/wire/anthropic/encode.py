@@ -140,7 +140,7 @@ def _mark(w: Writer, request: Request, row: ModelRules, tools: list[WireBlock], 
     if not row.caching:
         return False
     if request.cache == "auto":
-        add_marks(tools, system, turns, taken=1 if request.extra_body.get("cache_control") else 0)
+        add_marks(tools, system, turns, as_object(request.extra_body.get("cache_control")) or None)
     return request.cache == "provider"
 
 
@@ -180,6 +180,8 @@ def _add_extra_body(w: Writer, body: WireBlock, extra: Mapping[str, Any]) -> Non
     """What no field holds. Standard fields win; `messages` stays last."""
     messages = body.pop("messages")
     for key, value in extra.items():
+        if key == "cache_control" and not w.keep_marks:
+            continue
         ours: Any = messages if key == "messages" else body.get(key)
         if ours is None:
             body[key] = value
@@ -212,22 +214,19 @@ def _headers(w: Writer, request: Request, body: WireBlock, api_version: str, bet
         headers["anthropic-beta"] = header
     for name, value in headers.items():
         if not _TOKEN(name) or not _VALUE(value):
-            w.problem(
-                "header",
-                "the header has a name or value that HTTP cannot carry",
-                "leave out line ends and the like",
-                f"extra_headers.{name!r}",
-            )
+            where = f"extra_headers.{name!r}"
+            w.problem(where, "header", "has a name or value that HTTP cannot carry", "leave out line ends and the like")
     return headers
 
 
 # ---- bytes
 
 
-def _as_plain(value: object) -> str:
-    """For msgspec, which takes no subclass of str but enums (`Markup`, `numpy.str_`)."""
-    if isinstance(value, str):
-        return str.__str__(value)
+def _as_plain(value: object) -> str | int | float:
+    """For msgspec, which of the subclasses of these takes only enums (`Markup`, `numpy.float64`)."""
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
@@ -255,10 +254,10 @@ def _check_json(w: Writer, body: WireBlock) -> None:
     """All that a caller may fill freely, blocks excepted, which are checked as they are written."""
     for index, tool in enumerate(as_list(body.get("tools"))):
         if not is_json(tool):
-            w.problem("not_json", "the tool holds a value that JSON has no form for", "use plain JSON values", f"tools[{index}]")
+            w.problem(f"tools[{index}]", "not_json", "holds a value that JSON has no form for", "use plain JSON values")
     for key, value in body.items():
         if key not in ("tools", "system", "messages") and not is_json(value):
-            w.problem("not_json", f"`{key}` holds a value that JSON has no form for", "use plain JSON values", key)
+            w.problem(key, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
 
 
 def _refuse_broken_thinking(w: Writer, request: Request) -> None:
@@ -273,12 +272,9 @@ def _refuse_broken_thinking(w: Writer, request: Request) -> None:
                 else ()
             )
             if any(_is_broken(text) for text in texts):
-                w.problem(
-                    "broken_unicode",
-                    "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed",
-                    "leave the turn's thinking out, or store it without loss",
-                    f"messages[{i}].content[{j}]",
-                )
+                text = "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed"
+                fix = "leave the turn's thinking out, or store it without loss"
+                w.problem(f"messages[{i}].content[{j}]", "broken_unicode", text, fix)
 
 
 def _is_broken(text: str) -> bool:

@@ -8,6 +8,7 @@ from dragoman.catalog import ModelRules
 from dragoman.request import Effort, Request, ThinkingConfig
 from dragoman.wire.anthropic.blocks_out import Writer
 from dragoman.wire.anthropic.cache import WireBlock
+from dragoman.wire.json_values import as_object
 
 __all__ = ["AUTO_BUDGETS", "BUDGET_MINIMUM", "DEFAULT_MAX_TOKENS", "Settings", "settle"]
 
@@ -67,7 +68,8 @@ def settle(w: Writer, request: Request, rules: ModelRules, default_max_tokens: i
             w.note("thinking_budget_clamped", f"the thinking budget of {budget} tokens is sent as {clamped}", "thinking.budget_tokens")
             budget = clamped
     thinking = None if config is None else _thinking(config, budget, rules)
-    thinks = rules.thinking_default_on if config is None else config.mode != "off"
+    given = as_object(request.extra_body.get("thinking")).get("type", "" if rules.thinking_default_on else "disabled")
+    thinks = given not in ("disabled", "between_tools") if config is None else config.mode != "off"
     return Settings(max_tokens, thinking, thinks, effort)
 
 

@@ -21,14 +21,17 @@ def write_tools(w: Writer, request: Request) -> list[WireBlock]:
     """The tools, in the caller's order."""
     tools: list[WireBlock] = []
     w.base = "tools"
-    for w.block, tool in enumerate(request.tools):
+    w.content = request.tools
+    for tool in request.tools:
         wire = _tool(tool) if isinstance(tool, Tool) else _provider_tool(tool)
         if tool.extra:
-            with_extra(w, wire, tool.extra)
+            with_extra(w, wire, tool, tool.extra)
+        if not w.keep_marks:
+            wire.pop("cache_control", None)
         if tool.cache is not None and w.keep_marks:
             wire["cache_control"] = MARKS[tool.cache.ttl]
         tools.append(wire)
-    w.base = "messages"
+    w.base = ""
     return tools
 
 

@@ -15,13 +15,10 @@ from dragoman.catalog.ids import spellings
 from dragoman.message import Message, Opaque, Text
 from dragoman.request import Request
 from dragoman.wire.anthropic.blocks import WIRE
-from dragoman.wire.anthropic.blocks_out import BLOCKS, Table, Writer, is_json, is_plain
+from dragoman.wire.anthropic.blocks_out import BLOCKS, SYSTEM_BLOCKS, Writer, is_json, is_plain
 from dragoman.wire.anthropic.cache import MovedMark, WireBlock
 
 __all__ = ["collapse", "hoisted", "trim_end", "write_system", "write_turns"]
-
-_SYSTEM_BLOCKS: Table = {Text: BLOCKS[Text], Opaque: BLOCKS[Opaque]}
-"""What a system message in mid-conversation may hold: text, and changes of the tools."""
 
 _MESSAGE_FEATURES = {"clear_at": "clear_at", "output_config": "message_output_config"}
 
@@ -50,14 +47,14 @@ def write_system(w: Writer, request: Request, positions: Sequence[int]) -> list[
     """The system text: `request.system`, then the hoisted messages. One block if all parts are strings, joined by a blank line."""
     given = request.system
     parts: list[tuple[str, int, Sequence[Text]]] = [("system", 0, [Text(given)] if isinstance(given, str) else given)]
-    parts += [("messages", position, cast("Sequence[Text]", request.messages[position].content)) for position in positions]
+    parts += [("", position, cast("Sequence[Text]", request.messages[position].content)) for position in positions]
     if all(_is_string(part) for _, _, part in parts):
         text = "\n\n".join([part[0].text for _, _, part in parts if part and part[0].text and not part[0].text.isspace()])
         return [{"type": "text", "text": text}] if text else []
     blocks: list[WireBlock] = []
-    for w.base, w.message, part in parts:
-        _write_blocks(w, part, _SYSTEM_BLOCKS, blocks)
-    w.base = "messages"
+    for w.base, w.message, w.content in parts:
+        blocks += [wire for block in w.content if (wire := SYSTEM_BLOCKS[block.__class__](w, block)) is not None]
+    w.base = ""
     return blocks
 
 
@@ -78,6 +75,7 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
     A user turn of nothing that can be sent is a problem. A mark before the first turn moves to `system`.
     """
     turns: list[WireBlock] = []
+    content: list[WireBlock] = system
     role = ""
     mergeable = True
     empty_user: int | None = None
@@ -88,73 +86,45 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
             continue
         writer = message.role
         own = _message_extra(w, message) if message.extra else None
-        merges = writer == role and mergeable and not own
         if message.origin is not None or not w.replays_thinking:
             origins.enter(message)
+        merges = writer == role and mergeable and not own
         if not merges:
             w.ids.turn += 1
-        blocks: list[WireBlock] = []
-        table = BLOCKS if writer != "system" else _SYSTEM_BLOCKS
-        for w.block, block in enumerate(message.content):  # as _write_blocks, without a call per message
-            wire = table[block.__class__](w, block) if block.__class__ in table else _refuse(w, block)
-            if wire is not None:
-                blocks.append(wire)
-            if w.pending is not None:
-                _hold_mark(w, blocks)
-        if not blocks or (w.moved and all(block.__class__ is MovedMark for block in blocks)):
-            (turns[-1]["content"] if turns else system).extend(blocks)
+        table = BLOCKS if writer != "system" else SYSTEM_BLOCKS
+        w.content = message.content
+        blocks = [wire for block in w.content if (wire := table[block.__class__](w, block)) is not None]
+        if not blocks or (w.moved and _are_marks(blocks)):
+            content += blocks
             if writer == "user" and role != "user" and empty_user is None:
                 empty_user = w.message
         elif merges:
-            turns[-1]["content"] += blocks
+            content += blocks
         else:
             if empty_user is not None:
                 if writer != "user":
                     _report_empty(w, empty_user)
                 empty_user = None
             role = writer
+            content = blocks
             mergeable = not own
-            turns.append({"role": role, "content": blocks, **own} if own else {"role": role, "content": blocks})
+            turns.append({"role": role, "content": content, **own} if own else {"role": role, "content": content})
     if empty_user is not None:
         _report_empty(w, empty_user)
     for turn in turns:
-        if turn["role"] == "user" and len(turn["content"]) > 1:
+        if len(turn["content"]) > 1 and turn["role"] == "user":
             _results_first(turn)
     return turns
 
 
-def _write_blocks(w: Writer, content: Sequence[Any], table: Table, blocks: list[WireBlock]) -> None:
-    for w.block, block in enumerate(content):
-        wire = table[block.__class__](w, block) if block.__class__ in table else _refuse(w, block)
-        if wire is not None:
-            blocks.append(wire)
-        if w.pending is not None:
-            _hold_mark(w, blocks)
-
-
-def _hold_mark(w: Writer, blocks: list[WireBlock]) -> None:
-    """The mark of the block at hand has to move: it waits in that block's place."""
-    if w.pending is not None:
-        blocks.append(w.pending)
-        w.pending = None
-        w.moved = True
-
-
-def _refuse(w: Writer, block: object) -> WireBlock | None:
-    if block.__class__ in BLOCKS:
-        w.problem("system_block", "a system message takes text only", "move the block to a user message")
-    else:
-        w.problem("not_a_block", f"{block.__class__.__name__} is not a content block", "use the block types of dragoman")
-    return None
+def _are_marks(blocks: Sequence[WireBlock]) -> bool:
+    """Whether nothing is left of a content but marks that have to move."""
+    return all(isinstance(block, MovedMark) and block["block"] is None for block in blocks)
 
 
 def _report_empty(w: Writer, index: int) -> None:
-    w.problem(
-        "empty_turn",
-        "nothing is left of this user turn: empty text is not sent",
-        "say something or leave the message out",
-        f"messages[{index}]",
-    )
+    text = "nothing is left of this user turn: empty text is not sent"
+    w.problem(f"messages[{index}]", "empty_turn", text, "say something, or leave the message out")
 
 
 class _Origins:
@@ -207,9 +177,7 @@ def _message_extra(w: Writer, message: Message) -> dict[str, Any]:
             w.note("extra_left_out", f"what a message carries for the {name} dialect is left out", f"messages[{w.message}].extra")
     own = {key: value for key, value in message.extra.get(WIRE, {}).items() if key not in ("role", "content")}
     if not is_json(own):
-        w.problem(
-            "not_json", "the message carries a value that JSON has no form for", "use plain JSON values", f"messages[{w.message}].extra"
-        )
+        w.problem(f"messages[{w.message}].extra", "not_json", "holds a value that JSON has no form for", "use plain JSON values")
     w.features.update(dict.fromkeys(_MESSAGE_FEATURES[key] for key in own if key in _MESSAGE_FEATURES))
     return own
 
