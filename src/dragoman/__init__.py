@@ -108,6 +108,7 @@ from dragoman.storage import from_json, to_json
 
 if TYPE_CHECKING:
     from dragoman.catalog import ModelInfo
+    from dragoman.catalog.cost import Cost, Price, context_used, cost
     from dragoman.connect import Anthropic, connect
     from dragoman.history import Repaired, problems, repair, replayable
     from dragoman.provider import HTTPProvider, Provider, ProviderBase
@@ -132,6 +133,7 @@ __all__ = [
     "ConflictError",
     "ConnectionFailedError",
     "ContextOverflowError",
+    "Cost",
     "Document",
     "DragomanError",
     "Event",
@@ -160,6 +162,7 @@ __all__ = [
     "Parts",
     "PermissionDeniedError",
     "PlainText",
+    "Price",
     "Problem",
     "ProtocolError",
     "Provider",
@@ -210,6 +213,8 @@ __all__ = [
     "__version__",
     "assistant",
     "connect",
+    "context_used",
+    "cost",
     "from_json",
     "is_retryable",
     "problems",
@@ -224,6 +229,10 @@ __all__ = [
 _LAZY = {
     "Anthropic": "dragoman.connect",
     "connect": "dragoman.connect",
+    "Cost": "dragoman.catalog.cost",
+    "Price": "dragoman.catalog.cost",
+    "context_used": "dragoman.catalog.cost",
+    "cost": "dragoman.catalog.cost",
     "ModelInfo": "dragoman.catalog",
     "Repaired": "dragoman.history",
     "problems": "dragoman.history",

@@ -1,7 +1,7 @@
 """The catalogue: what each model can do and what it costs. Data files and the rules for finding a row, nothing else.
 
 `rules(model_id)` gives a model's capabilities; `update(models)` merges what the provider itself says over them, `reset()` undoes that.
-Prices live in `dragoman.catalog.prices` and are loaded by `dragoman.cost` only.
+Prices live in `dragoman.catalog.prices` and are loaded by `dragoman.catalog.cost` only.
 """
 
 from __future__ import annotations

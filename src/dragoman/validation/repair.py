@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -157,8 +157,8 @@ def _mended(block: Block, path: str, changes: list[Change]) -> Block | None:
 
 
 def _mended_call(call: ToolUse, path: str, changes: list[Change]) -> Block:
-    value: Any = call.input  # stores and hand-made values hold other things than dicts too
-    is_object = isinstance(value, dict)
+    value = cast("Any", call.input)  # stores and hand-made values hold other things than dicts too
+    is_object = isinstance(cast("object", value), dict)
     if is_object and not not_json(value, ""):
         return _named(call, path, changes)
     if value == "":  # some stores write a call without arguments as ""
