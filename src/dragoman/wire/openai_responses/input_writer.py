@@ -1,0 +1,67 @@
+"""The JSON of a call's input while its main value arrives as free text: code, a diff, the commands of a shell.
+
+Strategy. The object is opened with the streamed key, the text is escaped piece by piece, and `finish`, which is given the whole value,
+writes the rest: what has not come yet, the end of the string, the other keys. So the deltas joined are always one JSON object equal to
+the finished input, and every delta can be shown at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.fragments import Fragments, scrub
+from dragoman.wire.framing import escape_json
+from dragoman.wire.openai_responses.blocks_in import compact_json
+from dragoman.wire.openai_responses.kinds import is_list
+
+__all__ = ["InputWriter"]
+
+
+class InputWriter:
+    """`{"field": "text"}`, or `{"field": ["text", …]}` if `listed`."""
+
+    __slots__ = ("_field", "_held", "_listed", "_texts")
+
+    def __init__(self, field: str, *, listed: bool = False) -> None:
+        self._field = field
+        self._listed = listed
+        self._texts: list[Fragments] = []
+        self._held = ""  # a trailing high surrogate, whose other half comes with the next piece
+
+    def piece(self, text: str, index: int = 0) -> str:
+        """The JSON for one more piece of text; `index` counts the texts of a list, in order."""
+        json = ""
+        while len(self._texts) <= index and (self._listed or not self._texts):
+            json += self._between()
+            self._texts.append(Fragments())
+        text = self._held + text
+        self._held = ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._held, text = text[-1], text[:-1]
+        text = scrub(text)
+        self._texts[-1].add(text)
+        return json + escape_json(text)
+
+    def finish(self, value: dict[str, Any]) -> str | None:
+        """The rest of the JSON of `value`; None if what was written already contradicts it."""
+        self._held = ""
+        if not self._texts:
+            return compact_json(value)
+        given = value.get(self._field)
+        final = given if is_list(given) else [given]
+        texts = [scrub(text) for text in final if isinstance(text, str)]
+        sent = [fragments.text() for fragments in self._texts]
+        if is_list(given) != self._listed or len(texts) != len(final) or len(sent) > len(texts):
+            return None
+        if sent[:-1] != texts[: len(sent) - 1] or not texts[len(sent) - 1].startswith(sent[-1]):
+            return None
+        json = escape_json(texts[len(sent) - 1][len(sent[-1]) :])
+        json += "".join([f'","{escape_json(text)}' for text in texts[len(sent) :]])
+        rest = compact_json({key: v for key, v in value.items() if key != self._field})[1:]
+        return json + ('"]' if self._listed else '"') + (rest if rest == "}" else "," + rest)
+
+    def _between(self) -> str:
+        if self._texts:
+            self._held = ""
+            return '","'
+        return f'{{"{escape_json(self._field)}":' + ('["' if self._listed else '"')

@@ -1,0 +1,108 @@
+"""The items of one answer while they arrive: what each is, and which one an event is about.
+
+Strategy. An event names its item by `output_index`. Where that is missing (llama.cpp) the item is found by its id, else it is the latest
+open one of the kind that the event fits. An item whose id changes from one event to the next (GitHub Copilot) is marked `unstable`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.wire.framing import Key
+from dragoman.wire.openai_responses.input_writer import InputWriter
+from dragoman.wire.openai_responses.kinds import CALLS, Role, role_of, str_of
+
+__all__ = ["Item", "Items", "id_of"]
+
+_PAIR_TEXT = {"code_interpreter_call": "code", "custom_tool_call": "input"}
+"""Items run by the provider whose input arrives as free text, and its key."""
+
+
+class Item:
+    """One output item. `key` is the key of its block in `Framing`; a message has one block for each part instead."""
+
+    __slots__ = ("done", "id", "index", "key", "kind", "part", "parts", "role", "settled", "start", "unstable", "writer")
+
+    def __init__(self, index: int, item: dict[str, Any], role: Role) -> None:
+        self.index = index
+        self.kind = str_of(item.get("type"))
+        self.role: Role = role
+        self.id = id_of(item)
+        self.start = item
+        self.key: Key = (index,)
+        self.parts: dict[int, Key] = {}
+        """Message: content index → the key of its block."""
+        self.part: tuple[str, int] | None = None
+        """Reasoning: the part that is arriving."""
+        self.writer = _writer(self.kind, role)
+        self.done: dict[str, Any] | None = None
+        """The whole item, if `output_item.done` has brought it."""
+        self.unstable = False
+        self.settled = False
+
+
+def id_of(item: dict[str, Any]) -> str:
+    """What identifies an item: its id, or, where it has none (llama.cpp's calls), its call id."""
+    return str_of(item.get("id")) or str_of(item.get("call_id"))
+
+
+def _writer(kind: str, role: Role) -> InputWriter | None:
+    if role == "use":
+        return InputWriter("commands", listed=True)
+    if role == "call" and CALLS[kind].streamed:
+        return InputWriter(CALLS[kind].streamed, listed=kind == "shell_call")
+    return InputWriter(_PAIR_TEXT[kind]) if role == "pair" and kind in _PAIR_TEXT else None
+
+
+class Items:
+    """All items of one answer, by output index. `own_tools` are the names of the caller's own tools."""
+
+    def __init__(self, own_tools: frozenset[str]) -> None:
+        self._own_tools = own_tools
+        self._items: dict[int, Item] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._items
+
+    def get(self, index: int) -> Item | None:
+        """The item at an output index."""
+        return self._items.get(index)
+
+    def unsettled(self) -> list[Item]:
+        """Those that are not finished, in the order of their start."""
+        return [item for item in self._items.values() if not item.settled]
+
+    def free_index(self, wish: Any) -> int:
+        """The output index that an item gets: the one it asks for if that is free, else the next."""
+        if isinstance(wish, int) and wish not in self._items:
+            return wish
+        return max(self._items, default=-1) + 1
+
+    def add(self, index: int, item: dict[str, Any]) -> Item:
+        """A new item."""
+        added = self._items[index] = Item(index, item, role_of(item, self._own_tools))
+        return added
+
+    def find(self, value: dict[str, Any], kind: str, *, id: str = "") -> Item | None:
+        """The item that an event is about; `kind` is what fits, `id` what the event's item says of itself."""
+        index = value.get("output_index")
+        id = id or str_of(value.get("item_id"))
+        if isinstance(index, int):
+            item = self._items.get(index)
+            if item is not None and id and id != item.id:
+                item.unstable = True
+            return item
+        fitting = [item for item in reversed(self._items.values()) if item.kind == kind]
+        return next((item for item in fitting if id and item.id == id), None) or next((i for i in fitting if not i.settled), None)
+
+    def match(self, position: int, final: dict[str, Any], taken: set[int]) -> Item | None:
+        """The item that a finished one is: the one of its id, else the one at its position, if the kinds agree. `taken` are no choice."""
+        kind, id = final.get("type"), id_of(final)
+        for item in self._items.values():
+            if id and item.id == id and item.kind == kind and item.index not in taken:
+                return item
+        placed = self._items.get(position)
+        return placed if placed is not None and placed.kind == kind and position not in taken else None

@@ -1,0 +1,57 @@
+"""`OpenAIResponsesWire`: the Responses API behind the seam of `wire/base.py`. Everything is done in the files beside this one."""
+
+from __future__ import annotations
+
+from dragoman.errors import ProviderError
+from dragoman.request import Request
+from dragoman.response import Response
+from dragoman.wire.base import Headers, HTTPRequest
+from dragoman.wire.decoder import fold
+from dragoman.wire.openai_errors import decode_error
+from dragoman.wire.openai_responses.decode import ResponsesDecoder
+from dragoman.wire.openai_responses.decode_request import decode_request
+from dragoman.wire.openai_responses.encode import encode_request
+from dragoman.wire.openai_responses.kinds import WIRE
+
+__all__ = ["OpenAIResponsesWire"]
+
+LABELS = {"openai": "OpenAI", "azure": "Azure OpenAI", "openrouter": "OpenRouter", "xai": "xAI", "groq": "Groq"}
+"""How a provider is called in error texts; any other is called by its name."""
+
+
+class OpenAIResponsesWire:
+    """The dialect of `POST /v1/responses`: OpenAI, Azure, xAI, OpenRouter, llama.cpp, vLLM and others.
+
+    `provider` is whose server this is: it becomes the origin of answers, decides what of a history may be replayed, and how error texts
+    begin. `max_tokens` is sent as `max_output_tokens` where the request says nothing; None leaves the limit to the provider.
+    """
+
+    name = WIRE
+
+    def __init__(self, *, provider: str = "openai", max_tokens: int | None = None) -> None:
+        self.provider = provider
+        self.label = LABELS.get(provider, provider)
+        self._max_tokens = max_tokens
+
+    def __repr__(self) -> str:
+        return f"OpenAIResponsesWire(provider={self.provider!r})"
+
+    def encode(self, request: Request, *, stream: bool) -> HTTPRequest:
+        """The HTTP request. Stateless unless `extra_body` says otherwise. Raises InvalidInputError only for what cannot be written."""
+        return encode_request(request, stream=stream, provider=self.provider, max_tokens=self._max_tokens)
+
+    def decoder(self, request: Request | None = None, *, status: int = 200, headers: Headers = ()) -> ResponsesDecoder:
+        """A decoder for one answer, streamed or not, successful or not."""
+        return ResponsesDecoder(label=self.label, provider=self.provider, request=request, status=status, headers=headers)
+
+    def decode_response(self, status: int, headers: Headers, body: bytes, request: Request | None = None) -> Response:
+        """A whole answer. Raises ProviderError."""
+        return fold(self.decoder(request, status=status, headers=headers), body)
+
+    def decode_error(self, status: int, headers: Headers, body: bytes) -> ProviderError:
+        """The error that an answer with this status means."""
+        return decode_error(status, headers, body, label=self.label, provider=self.provider)
+
+    def decode_request(self, body: bytes, headers: Headers = ()) -> Request:
+        """The request that a client of this dialect sent. Raises InvalidInputError naming the path of what is not the dialect."""
+        return decode_request(body, headers)
