@@ -11,11 +11,8 @@ A function returns the wire block, or None for a block that is left out. Where a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
 from typing import Any, TypeAlias
 
-from dragoman.errors import Problem
-from dragoman.event import Notice
 from dragoman.message import (
     Audio,
     Base64,
@@ -43,161 +40,17 @@ from dragoman.message import (
 from dragoman.wire.anthropic.betas import BETAS, content_features
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MARKS, MovedMark, WireBlock, carry
-from dragoman.wire.anthropic.tool_ids import ToolIds
+from dragoman.wire.anthropic.writer import Writer, is_json, with_extra
 
-__all__ = ["BLOCKS", "DEBRIS", "SYSTEM_BLOCKS", "Table", "Writer", "is_json", "is_plain", "with_extra"]
+__all__ = ["BLOCKS", "SYSTEM_BLOCKS", "Table", "is_plain"]
 
 INVALID_JSON = "INVALID_JSON"
 """The key under which the text of an invalid input is sent (the vendor's documentation of fine-grained tool streaming)."""
-
-DEBRIS = frozenset({"index", "partial_json"})
-"""Keys of stream events that never belong into a finished block (case 88)."""
 
 MEDIA_TYPES = {"image/jpg": "image/jpeg"}
 """Media types that the API takes only under their registered name (case 49)."""
 
 THINKING_LEFT_OUT = "thinking that is unsigned or was written by another model is left out"
-
-_DEPTH_LIMIT = 500
-
-
-class Writer:
-    """What the blocks of one request share while it is written."""
-
-    __slots__ = (
-        "_notes",
-        "base",
-        "content",
-        "features",
-        "foreign",
-        "ids",
-        "keep_marks",
-        "message",
-        "moved",
-        "problems",
-        "replays_thinking",
-        "thinking_as_text",
-        "toolsets",
-    )
-
-    def __init__(self, *, keep_marks: bool, thinking_as_text: bool) -> None:
-        self.ids = ToolIds()
-        self.keep_marks = keep_marks
-        self.thinking_as_text = thinking_as_text
-        self.foreign = False
-        """Whether the message at hand was written in another dialect."""
-        self.replays_thinking = True
-        """Whether the thinking of the message at hand may be sent back."""
-        self.moved = False
-        """Whether there is any `MovedMark`."""
-        self.toolsets: dict[str, str] = {}
-        """Tool id → the toolset that the call belongs to; its result has to say it too (anthropic.md §7)."""
-        self.features: dict[str, None] = {}
-        """What was met of `betas.BETAS`."""
-        self.problems: list[Problem] = []
-        self._notes: dict[tuple[str, str], tuple[str, int]] = {}
-        self.base = ""
-        """`system` or `tools` while these are written."""
-        self.message = 0
-        self.content: Sequence[Any] = ()
-        """The blocks (or tools) that are being written: where a path is looked for, which is needed rarely."""
-
-    def path(self, block: object) -> str:
-        """Where in the request a block of the content at hand is."""
-        base = self.base or f"messages[{self.message}].content"
-        return _path_of(block, self.content, base) or base
-
-    def note(self, code: str, message: str, at: object) -> None:
-        """Report a change, at a path or a block. The same one at many places is reported once, with the first place and the count."""
-        known = self._notes.get((code, message))
-        path, count = known or (at if isinstance(at, str) else self.path(at), 0)
-        self._notes[code, message] = (path, count + 1)
-
-    def notices(self) -> list[Notice]:
-        """All that was reported."""
-        return [
-            Notice(code, message if count == 1 else f"{message} ({count} times)", path=path)
-            for (code, message), (path, count) in self._notes.items()
-        ]
-
-    def problem(self, at: object, rule: str, message: str, fix: str) -> None:
-        """Report what cannot be written, at a path or a block."""
-        self.problems.append(Problem(at if isinstance(at, str) else self.path(at), rule, message, fix))
-
-    def check_json(self, value: Any, what: str, at: object, field: str) -> None:
-        """Report a value that JSON has no form for. `what` holds it (`the input`), in a field of the block `at`."""
-        if not is_json(value):
-            self.problem(f"{self.path(at)}.{field}", "not_json", f"{what} holds a value that JSON has no form for", "use plain JSON values")
-
-    def moved_mark(self, mark: WireBlock, block: WireBlock | None = None) -> WireBlock | None:
-        """What stands for a block that cannot carry its mark, or is left out."""
-        if not self.keep_marks:
-            return block
-        self.moved = True
-        return MovedMark(mark, block)
-
-
-def _path_of(block: object, content: Sequence[Any], base: str) -> str:
-    for index, outer in enumerate(content):
-        if outer is block:
-            return f"{base}[{index}]"
-        if isinstance(outer, ToolResult):
-            inner = _path_of(block, outer.content, f"{base}[{index}].content")
-        elif isinstance(outer, Document) and isinstance(outer.source, Parts):
-            inner = _path_of(block, outer.source.content, f"{base}[{index}].source.content")
-        else:
-            continue
-        if inner:
-            return inner
-    return ""
-
-
-def with_extra(w: Writer, wire: WireBlock, owner: object, extra: Extra) -> WireBlock:
-    """`wire` with what its owner carries for this dialect; keys that have a field win. Other dialects' extra is left out."""
-    for name, values in extra.items():
-        if name != WIRE:
-            w.note("extra_left_out", f"what a block carries for the {name} dialect is left out", owner)
-            continue
-        for key, value in values.items():
-            if key in wire or (key == "cache_control" and not w.keep_marks):
-                continue
-            if key in DEBRIS:
-                w.problem(
-                    owner, "stream_debris", f"`{key}` belongs to a stream event, not to a finished block", "send finished blocks only"
-                )
-            w.check_json(value, f"`{key}`", owner, f"extra.{WIRE}.{key}")
-            wire[key] = value
-    return wire
-
-
-def is_json(value: Any, depth: int = _DEPTH_LIMIT) -> bool:
-    """Whether a value is plain JSON: no NaN, no set (whose order is not stable), no object that an encoder would have to guess."""
-    cls = value.__class__
-    if cls is str or cls is int or cls is bool or value is None:
-        return True
-    if cls is dict:
-        for key, item in value.items():
-            if item.__class__ is not str and (depth <= 0 or not is_json(item, depth - 1)):
-                return False
-            if key.__class__ is not str and not isinstance(key, str):
-                return False
-        return True
-    if cls is list or cls is tuple:
-        for item in value:  # noqa: SIM110  # a generator would cost a second frame per level
-            if item.__class__ is not str and (depth <= 0 or not is_json(item, depth - 1)):
-                return False
-        return True
-    if cls is float:
-        return isfinite(value)
-    return _is_json_subclass(value, depth)
-
-
-def _is_json_subclass(value: Any, depth: int) -> bool:
-    if isinstance(value, str | int):
-        return True
-    if isinstance(value, dict):
-        return is_json(dict(value), depth)  # pyright: ignore[reportUnknownArgumentType]
-    return isinstance(value, float) and isfinite(value)
 
 
 # ---- one function per block type

@@ -21,11 +21,11 @@ from dragoman.fragments import scrub
 from dragoman.message import RedactedThinking, Thinking
 from dragoman.request import Request
 from dragoman.wire.anthropic.betas import beta_header, body_features
-from dragoman.wire.anthropic.blocks_out import Writer, is_json
 from dragoman.wire.anthropic.cache import MARKS, WireBlock, add_marks, settle_marks
 from dragoman.wire.anthropic.thinking import Settings, settle
 from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
 from dragoman.wire.anthropic.turns import collapse, hoisted, trim_end, write_system, write_turns
+from dragoman.wire.anthropic.writer import Writer, is_json
 from dragoman.wire.base import HTTPRequest
 from dragoman.wire.json_values import as_list, as_object
 

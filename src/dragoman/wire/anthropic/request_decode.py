@@ -17,7 +17,7 @@ from dragoman.errors import InvalidInputError, Problem
 from dragoman.message import Block, Message, Text
 from dragoman.request import Effort, OutputFormat, ProviderTool, Request, ThinkingConfig, Tool, ToolNamed
 from dragoman.wire.anthropic.blocks import WIRE, block_of, cache_of
-from dragoman.wire.anthropic.blocks_out import DEBRIS
+from dragoman.wire.anthropic.writer import DEBRIS
 from dragoman.wire.base import Headers, lower_headers
 from dragoman.wire.decoder import load_json
 from dragoman.wire.json_values import as_object, is_list, is_object

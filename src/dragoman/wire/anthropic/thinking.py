@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from dragoman.catalog import ModelRules
 from dragoman.request import Effort, Request, ThinkingConfig
-from dragoman.wire.anthropic.blocks_out import Writer
 from dragoman.wire.anthropic.cache import WireBlock
+from dragoman.wire.anthropic.writer import Writer
 from dragoman.wire.json_values import as_object
 
 __all__ = ["AUTO_BUDGETS", "BUDGET_MINIMUM", "DEFAULT_MAX_TOKENS", "Settings", "settle"]

@@ -15,8 +15,9 @@ from dragoman.catalog.ids import spellings
 from dragoman.message import Message, Opaque, Text
 from dragoman.request import Request
 from dragoman.wire.anthropic.blocks import WIRE
-from dragoman.wire.anthropic.blocks_out import BLOCKS, SYSTEM_BLOCKS, Writer, is_json, is_plain
+from dragoman.wire.anthropic.blocks_out import BLOCKS, SYSTEM_BLOCKS, is_plain
 from dragoman.wire.anthropic.cache import MovedMark, WireBlock
+from dragoman.wire.anthropic.writer import Writer, is_json
 
 __all__ = ["collapse", "hoisted", "trim_end", "write_system", "write_turns"]
 
