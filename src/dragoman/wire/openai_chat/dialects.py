@@ -70,6 +70,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     id_pattern: str = r"[\x21-\x7e]+"
     """What an id must match as a whole."""
 
+    takes_made_ids: bool = False
+    """Calls came without ids, yet the host takes the ids that we made for them."""
+
     # ---- the answer
     outside_models: str = ""
     """A pattern for the beginning of model ids whose reasoning is never part of `completion_tokens`, whatever the total says."""
@@ -229,9 +232,10 @@ DIALECTS: Final[dict[str, Dialect]] = {
             name="google",
             label="Google",
             provider="google",
-            evidence=("recorded: generativelanguage.googleapis.com (calls without id, thought_signature on the message, total ≠ sum)",),
+            evidence=("recorded: generativelanguage.googleapis.com (calls without id, made ids taken, thought_signature, total ≠ sum)",),
             empty_content="absent",
             thinking_field="",
+            takes_made_ids=True,
             hidden_reasoning=True,
         ),
         Dialect(
