@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, cast, get_args
+from collections.abc import Callable
+from typing import cast, get_args
 
 import dragoman
 from dragoman.cli.outcome import ANSWERED, INTERRUPTED, PROVIDER_FAILED, UsageError
 from dragoman.cli.printer import Printer, describe_error, summary
 from dragoman.cli.terminal import Screen
-from dragoman.errors import ProviderError
 from dragoman.event import Event
 from dragoman.request import Effort, Request, ThinkingConfig
 from dragoman.storage import to_json
-
-if TYPE_CHECKING:
-    from dragoman.stream import Stream
+from dragoman.stream import IteratorSource, Stream
 
 __all__ = ["probe"]
 
@@ -46,7 +44,7 @@ def probe(
     if not request.messages[0].text.strip():
         raise UsageError("the prompt is empty: give --prompt TEXT, or text on standard input")
     screen = Screen()
-    with client(provider, model) as answering, answering.stream(request) as stream:
+    with client(provider, model) as answering, events_of(answering, request) as stream:
         return _watch(stream, screen, _json_lines(screen) if json else Printer(screen, thinking=show_thinking).show)
 
 
@@ -59,30 +57,31 @@ def client(provider: str, model: str) -> dragoman.ProviderBase:
     return dragoman.connect(f"{provider}:{model}" if model else provider)
 
 
-def _watch(stream: Stream, screen: Screen, show: Any) -> int:
+def events_of(provider: dragoman.ProviderBase, request: Request) -> Stream:
+    """The events of one call, Failed among them, as a stream that remembers what it handed out."""
+    events = provider.events(request)
+    return events if isinstance(events, Stream) else Stream(IteratorSource(iter(events)), raises=False)
+
+
+def _watch(stream: Stream, screen: Screen, show: Callable[[Event], None]) -> int:
     """Show events until the end of the answer; whatever had arrived stays, however it ends."""
-    failure: ProviderError | None = None
-    code, stop = ANSWERED, ""
+    interrupted = False
     try:
         for event in stream:
             show(event)
-    except ProviderError as error:
-        code, failure, stop = PROVIDER_FAILED, error, "failed"
     except KeyboardInterrupt:
-        code, stop = INTERRUPTED, "interrupted"
+        interrupted = True
         stream.close()
     screen.end_line()
-    if failure is not None:
-        screen.say(describe_error(failure))
-    screen.say(summary(stop or stream.stop or "unknown", stream.usage, stream.timing, stream.request_id))
-    return code
+    if stream.error is not None:
+        screen.say(describe_error(stream.error))
+    stop = "interrupted" if interrupted else stream.stop or ("failed" if stream.error is not None else "unknown")
+    screen.say(summary(stop, stream.usage, stream.timing, stream.request_id))
+    return INTERRUPTED if interrupted else PROVIDER_FAILED if stream.error is not None else ANSWERED
 
 
-def _json_lines(screen: Screen) -> Any:
-    def show(event: Event) -> None:
-        screen.write(to_json(event).decode() + "\n")
-
-    return show
+def _json_lines(screen: Screen) -> Callable[[Event], None]:
+    return lambda event: screen.write(to_json(event).decode() + "\n")
 
 
 def read_prompt() -> str:

@@ -67,10 +67,10 @@ class _Recording:
             raise UsageError(f"{file}: a recording is a .sse or .json file")
         self._body = _read(file)
         meta = _read_meta(file.with_name("response_meta.json"))
-        self._status: int = meta.get("status", 200)
-        self._headers: dict[str, str] = meta.get("headers", {})
-        if not any(name.lower() == "content-type" for name in self._headers):
-            self._headers = {**self._headers, "content-type": _CONTENT_TYPES[file.suffix]}
+        self._status = meta.status or 200
+        self._headers = meta.pairs()
+        if not any(name.lower() == "content-type" for name, _ in self._headers):
+            self._headers.append(("content-type", _CONTENT_TYPES[file.suffix]))
 
     def events(self) -> list[Event]:
         decoder = self._wire.decoder(self._request(), status=self._status, headers=self._headers)
@@ -95,18 +95,24 @@ def _read(path: Path) -> bytes:
 
 
 class _Meta(msgspec.Struct):
-    status: int = 200
-    headers: dict[str, str] = {}
+    """What a recorder kept of an answer's head. A header that came twice has a list."""
+
+    status: int | None = None
+    headers: dict[str, str | list[str]] | None = None
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The headers, one pair for each value."""
+        headers = (self.headers or {}).items()
+        return [(name, value) for name, given in headers for value in ([given] if isinstance(given, str) else given)]
 
 
-def _read_meta(path: Path) -> dict[str, Any]:
+def _read_meta(path: Path) -> _Meta:
     if not path.is_file():
-        return {}
+        return _Meta()
     try:
-        meta = msgspec.json.decode(_read(path), type=_Meta)
+        return msgspec.json.decode(_read(path), type=_Meta)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"{path}: not {{'status', 'headers'}}: {error}") from error
-    return {"status": meta.status, "headers": meta.headers}
+        raise UsageError(f"{path}: not an object with status and headers: {error}") from error
 
 
 def _fold(events: list[Event]) -> tuple[Accumulator, ProviderError | None]:

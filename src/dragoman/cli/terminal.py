@@ -38,9 +38,9 @@ class Screen:
             return
         if self._out_terminal and not self._err_at_start and self._err_terminal:
             self.end_note()
+        self._out_at_start = text.endswith("\n")  # before the write: an interrupt may come right after it
         self._out.write(_CONTROL.sub("", text) if self._out_terminal else text)
         self._out.flush()
-        self._out_at_start = text.endswith("\n")
 
     def end_line(self) -> None:
         """Begin a new line of the answer, if the last one is not ended."""
@@ -53,10 +53,10 @@ class Screen:
             return
         if self._out_terminal and self._err_terminal:
             self.end_line()
+        self._err_at_start = text.endswith("\n")
         shown = _CONTROL.sub("", text) if self._err_terminal else text
         self._err.write(f"\x1b[2m{shown}\x1b[0m" if self._dims else shown)
         self._err.flush()
-        self._err_at_start = text.endswith("\n")
 
     def end_note(self) -> None:
         """Begin a new line of the notes, if the last one is not ended."""
