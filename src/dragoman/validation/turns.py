@@ -24,6 +24,7 @@ from dragoman.message import (
     InvalidToolUse,
     Message,
     Opaque,
+    Origin,
     RedactedThinking,
     Refusal,
     ServerToolResult,
@@ -44,6 +45,7 @@ __all__ = ["Turns", "has_content"]
 _ROLES = ("assistant", "system", "user")
 _SERVER_STATE = ("previous_message_id", "previous_response_id", "conversation")
 _SERVER_SIDE = (ServerToolUse, ServerToolResult, Opaque)
+_DIALECTS_OWN = (RedactedThinking, ServerToolUse, ServerToolResult)
 _TOOL_NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`, as in the tool's own name"
 _PLAIN = frozenset({str, int, bool, type(None)})
 
@@ -58,9 +60,12 @@ class _Call(NamedTuple):
 
 
 def has_content(blocks: Iterable[Block]) -> bool:
-    """Whether anything but empty and white-space-only text is there: what the encoder would send."""
-    for block in blocks:  # noqa: SIM110  # a generator costs more than it says here
-        if not isinstance(block, Text | Refusal) or (block.text and not block.text.isspace()):
+    """Whether any block is sent: empty and white-space-only text is not, nor is thinking that nobody signed."""
+    for block in blocks:
+        if isinstance(block, Text | Refusal):
+            if block.text and not block.text.isspace():
+                return True
+        elif not isinstance(block, Thinking) or block.signature:
             return True
     return False
 
@@ -85,6 +90,7 @@ class Turns:
         self.rules = rules
         self.wire = wire
         self.latest_api = dialect.claude and api_version >= "2026-10-21"
+        self.thinking_as_text = request.foreign_thinking == "text"
         self.pairs = not server_holds_history(request)
         self.out = out
         self.marked = False
@@ -116,21 +122,22 @@ class Turns:
                 self._add(f"messages[{i}]", "not_a_message", "is no Message", "use user(…), assistant(…), system(…) or Message(…)")
                 continue
             role = message.role
-            content = message.content
             if role == "user":
                 if self.turn != "user":
                     self._begin_user(i)
-                self._user(i, content)
+                self._user(i, message)
             elif role == "assistant":
-                if not content or (isinstance(content[0], Text | Refusal) and not has_content(content)):
+                if not self._are_sent(message.content, message.origin):
                     continue
                 if self.turn != "assistant":
                     if self.turn:
                         self._end_turn()
                     self.turn, self.calls = "assistant", {}
-                self._assistant(i, content)
+                self._assistant(i, message.content)
             elif role == "system":
-                if not leading and not self.hoist_all:
+                hoistable = self._is_text_only(i, message)
+                leading = leading and hoistable
+                if not leading and not (hoistable and self.hoist_all):
                     self._system(i, message)
                 continue
             else:
@@ -155,19 +162,44 @@ class Turns:
     def _anything(self) -> bool:
         """Whether a message is left; a user turn without content is a problem of its own."""
         return any(
-            isinstance(m, Message) and (m.role == "user" or (m.role == "assistant" and has_content(m.content))) for m in self.messages
+            isinstance(m, Message) and (m.role == "user" or (m.role == "assistant" and self._are_sent(m.content, m.origin)))
+            for m in self.messages
         )
 
-    def _system(self, i: int, message: Message) -> None:
-        """A system message that stays where it is."""
+    def _are_sent(self, blocks: Iterable[Block], origin: Origin | None) -> bool:
+        """Whether the encoder sends any of these blocks; it drops what is empty, unsigned or another dialect's own."""
+        foreign = origin is not None and origin.wire != self.wire
+        for block in blocks:
+            if isinstance(block, Text | Refusal):
+                if block.text and not block.text.isspace():
+                    return True
+            elif isinstance(block, Thinking):
+                if (block.signature and not foreign) or (self.thinking_as_text and block.text and not block.text.isspace()):
+                    return True
+            elif isinstance(block, Opaque):
+                if block.wire == self.wire:
+                    return True
+            elif not (foreign and isinstance(block, _DIALECTS_OWN)):
+                return True
+        return False
+
+    def _is_text_only(self, i: int, message: Message) -> bool:
+        """Whether a system message can be hoisted; one that changes the tools stays where it is."""
+        plain = True
         for j, block in enumerate(message.content):
             if isinstance(block, Text):
                 self.marked = self.marked or block.cache is not None
-            elif not isinstance(block, Opaque):  # pyright: ignore[reportUnnecessaryIsInstance]
-                self._misplaced(block, "system", _path(i, j))
+            else:
+                plain = False
+                if not isinstance(block, Opaque):
+                    self._misplaced(block, "system", _path(i, j))
+        return plain
+
+    def _system(self, i: int, message: Message) -> None:
+        """A system message that stays where it is."""
         if not has_content(message.content):
             return
-        if not self.rules.mid_system:
+        if not self.rules.mid_system and message.text.strip():
             text = f"{self.rules.id} does not honour a system message among the others"
             self._add(f"messages[{i}]", "system_position", text, 'put it into Request.system, or set hoist_system="all"')
         unanswered = self.calls if self.turn == "assistant" else {}
@@ -230,8 +262,8 @@ class Turns:
                 if isinstance(block, Opaque) and block.wire == self.wire and block.data.get("type") == "tool_use":
                     self._call(str(block.data.get("id")), "opaque", i, j)
 
-    def _user(self, i: int, content: Sequence[Block]) -> None:
-        for j, block in enumerate(content):
+    def _user(self, i: int, message: Message) -> None:
+        for j, block in enumerate(message.content):
             if isinstance(block, Text):
                 if not self.kept:
                     self.kept = bool(block.text) and not block.text.isspace()
@@ -254,7 +286,8 @@ class Turns:
                     if self.pairs and block.data.get("type") == "tool_result":
                         self._result(str(block.data.get("tool_use_id")), bool(block.data.get("is_error")), i, j)
             else:
-                self.kept = True  # if it is misplaced, one problem is enough
+                if not self.kept:
+                    self.kept = self._are_sent((block,), message.origin)  # misplaced blocks too: one problem is enough
                 self._other(block, "user", _path(i, j))
 
     def _call(self, call_id: str, name: str, i: int, j: int, *, invalid: bool = False) -> None:
@@ -389,10 +422,8 @@ def _chained(first: _Call, last: _Call) -> _Call:
 
 
 def _is_prefill(message: Message) -> bool:
-    """Whether a trailing assistant message asks to be continued: not a turn that the server paused, not what is left out anyway."""
-    if isinstance(message.content[-1], _SERVER_SIDE):
-        return False
-    return not all(isinstance(block, Thinking) and not block.signature for block in message.content)
+    """Whether a trailing assistant message asks to be continued: not a turn that the server paused."""
+    return not isinstance(message.content[-1], _SERVER_SIDE)
 
 
 def _call_places(messages: Iterable[object]) -> dict[str, tuple[int, int]]:
