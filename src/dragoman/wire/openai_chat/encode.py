@@ -32,7 +32,7 @@ NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 BUDGET_EFFORTS: Final = ((2048, "minimal"), (8192, "low"), (16384, "medium"), (32768, "high"))
 """A thinking budget below so many tokens, as the effort that comes nearest; from the last on, `xhigh`."""
 
-_MERGED: Final = frozenset({"stream_options", "metadata", "reasoning", "chat_template_kwargs"})
+_MERGED: Final = frozenset({"metadata", "reasoning", "chat_template_kwargs"})
 """Keys that `extra_body` may complete key by key; of any other the standard field wins whole."""
 
 
@@ -51,7 +51,7 @@ def encode(request: Request, dialect: Dialect, *, stream: bool) -> HTTPRequest:
     _write_metadata(w, request, body)
     if stream:
         body["stream"] = True
-        if dialect.stream_usage:
+        if dialect.stream_usage and "stream_options" not in request.extra_body:
             body["stream_options"] = {"include_usage": True}
     _add_extra_body(w, request.extra_body, body)
     if request.betas:

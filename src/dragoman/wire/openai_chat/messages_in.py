@@ -89,7 +89,7 @@ class _Reader:
         return None
 
     def _content(self, data: dict[str, Any], path: str) -> list[Block]:
-        content = read_content(data.get("content"))
+        content = read_content(data.get("content"), self.dialect)
         if content is None:
             self._problem(f"{path}.content", "content", "this is neither text nor a list of parts", "send a string or a list of objects")
         return content or []
@@ -108,7 +108,7 @@ class _Reader:
         if not isinstance(id, str) or not id:
             self._problem(f"{path}.tool_call_id", "required", "a tool message names no call", "send tool_call_id")
             id = ""
-        cache, rest = read_cache({key: value for key, value in data.items() if key not in read})
+        cache, rest = read_cache({key: value for key, value in data.items() if key not in read}, self.dialect)
         return Message("user", [ToolResult(id, content, is_error=is_error, cache=cache, extra=_extra(rest))])
 
     def _assistant(self, content: list[Block], rest: dict[str, Any], path: str) -> Message:

@@ -130,10 +130,8 @@ def _write_user(w: Writer, message: Message, out: list[WireObject]) -> None:
 
 def _tool_message(w: Writer, result: ToolResult) -> WireObject:
     content = write_content(w, result.content) if result.content else ""
-    if not isinstance(content, str) and not w.dialect.tool_media and any(part.get("type") not in ("text", None) for part in content):
-        w.problem(
-            "tool_media", "a tool message of this host holds only text", "return text, and put the rest into the user turn after the result"
-        )
+    if not w.dialect.tool_media and not isinstance(content, str) and any(part.get("type") != "text" for part in content):
+        w.note("tool_media", f"a tool message holds more than text, which {w.dialect.label} was not seen to take")
     if result.is_error:
         content = ERROR_PREFIX + content if isinstance(content, str) else [{"type": "text", "text": ERROR_PREFIX}, *content]
     kind, name = w.calls.get(result.tool_use_id, ("", ""))

@@ -10,27 +10,28 @@ from typing import Any
 
 from dragoman.message import Audio, Base64, Block, CacheControl, Document, FileId, Image, Opaque, Text, Thinking, Url, Video
 from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
+from dragoman.wire.openai_chat.dialects import Dialect
 from dragoman.wire.openai_chat.media import AUDIO_FORMATS
 from dragoman.wire.openai_chat.names import WIRE
 
 __all__ = ["read_cache", "read_content", "read_part"]
 
 
-def read_content(content: Any) -> list[Block] | None:
+def read_content(content: Any, dialect: Dialect) -> list[Block] | None:
     """The blocks of a message's content: a string, or a list of parts; null is nothing. None for what is neither."""
     if content is None:
         return []
     if isinstance(content, str):
         return [Text(content)]
     if is_list(content) and all(is_object(part) for part in content):
-        return [read_part(part) for part in as_objects(content)]
+        return [read_part(part, dialect) for part in as_objects(content)]
     return None
 
 
-def read_part(part: dict[str, Any]) -> Block:
+def read_part(part: dict[str, Any], dialect: Dialect) -> Block:
     """One content part."""
     kind = part.get("type")
-    cache, rest = read_cache({key: value for key, value in part.items() if key not in ("type", kind)})
+    cache, rest = read_cache({key: value for key, value in part.items() if key not in ("type", kind)}, dialect)
     block: Block | None = None
     if kind == "text" and isinstance(part.get("text"), str):
         block = Text(part["text"], cache=cache, extra=_extra(rest))
@@ -43,16 +44,16 @@ def read_part(part: dict[str, Any]) -> Block:
     elif kind == "input_audio":
         block = _audio(as_object(part.get("input_audio")), cache, rest)
     elif kind == "file":
-        block = _document(as_object(part.get("file")), cache, rest)
+        block = _document(as_object(part.get("file")), cache, rest, urls=dialect.file_urls)
     elif kind == "thinking" and not rest and cache is None:
         block = _thinking(part.get("thinking"))
     return Opaque(part, wire=WIRE) if block is None else block
 
 
-def read_cache(rest: dict[str, Any]) -> tuple[CacheControl | None, dict[str, Any]]:
-    """The cache mark among the keys of an object, and the other keys; a mark of another form stays with them."""
+def read_cache(rest: dict[str, Any], dialect: Dialect) -> tuple[CacheControl | None, dict[str, Any]]:
+    """The cache mark among the keys of an object, and the other keys; a mark that the dialect does not write, or of another form, stays."""
     mark = rest.get("cache_control")
-    if not is_object(mark) or mark.get("type") != "ephemeral" or not mark.keys() <= {"type", "ttl"}:
+    if not dialect.cache_marks or not is_object(mark) or mark.get("type") != "ephemeral" or not mark.keys() <= {"type", "ttl"}:
         return None, rest
     ttl = mark.get("ttl", "5m")
     if ttl not in ("5m", "1h"):
@@ -74,14 +75,18 @@ def _audio(audio: dict[str, Any], cache: CacheControl | None, rest: dict[str, An
     return Audio(Base64(AUDIO_FORMATS.get(name, f"audio/{name}"), data), cache=cache, extra=_extra(rest))
 
 
-def _document(file: dict[str, Any], cache: CacheControl | None, rest: dict[str, Any]) -> Block | None:
+def _document(file: dict[str, Any], cache: CacheControl | None, rest: dict[str, Any], *, urls: bool) -> Block | None:
     title = file.get("filename")
     if title is not None and not isinstance(title, str):
         return None
     if file.keys() <= {"file_id", "filename"} and isinstance(file.get("file_id"), str):
         return Document(FileId(file["file_id"]), title=title, cache=cache, extra=_extra(rest))
     data = file.get("file_data")
-    if file.keys() != {"file_data", "filename"} or not isinstance(data, str) or not data.startswith(("data:", "http://", "https://")):
+    if (
+        file.keys() != {"file_data", "filename"}
+        or not isinstance(data, str)
+        or not data.startswith(("data:", *(("https://", "http://") if urls else ())))
+    ):
         return None
     return Document(_source(data), title=title, cache=cache, extra=_extra(rest))
 

@@ -175,7 +175,7 @@ class _Reader:
         if not isinstance(kind, str):
             self._problem(path, "tools", "a tool has no type", 'use `{"type": "function", "function": {…}}`')
             return ProviderTool("", "")
-        cache, rest = read_cache({key: value for key, value in tool.items() if key not in ("type", kind)})
+        cache, rest = read_cache({key: value for key, value in tool.items() if key not in ("type", kind)}, self.dialect)
         inner = tool.get(kind)
         if kind == "custom" and is_object(inner) and isinstance(inner.get("name"), str):
             own = {key: value for key, value in inner.items() if key not in ("name", "description")}

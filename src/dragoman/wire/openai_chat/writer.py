@@ -43,7 +43,7 @@ class Writer:
     def __init__(self, dialect: Dialect, *, model: str, keep_marks: bool, thinking_as_text: bool) -> None:
         self.dialect = dialect
         self.model = model
-        self.keep_marks = keep_marks and dialect.cache_marks
+        self.keep_marks = keep_marks
         self.thinking_as_text = thinking_as_text
         self.ids = ToolIds(limit=dialect.id_limit, pattern=dialect.id_pattern)
         self.path = ""
@@ -86,7 +86,7 @@ class Writer:
 
     def finish(self, wire: WireObject, extra: Extra, cache: CacheControl | None = None) -> WireObject:
         """`wire` with its cache mark and what the value carries for this dialect; keys that have a field win."""
-        if cache is not None and self.keep_marks:
+        if cache is not None and self.keep_marks and self.dialect.cache_marks:
             mark: dict[str, str] = {"type": "ephemeral"}
             wire["cache_control"] = mark if cache.ttl == "5m" else {**mark, "ttl": cache.ttl}
         if extra:
