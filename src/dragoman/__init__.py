@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from dragoman.provider import HTTPProvider, Provider, ProviderBase
     from dragoman.retry import RetryPolicy
     from dragoman.stream import AsyncStream, Stream
+    from dragoman.tenants import Tenants
     from dragoman.transport import Timeouts
 
 __all__ = [
@@ -192,6 +193,7 @@ __all__ = [
     "StorageError",
     "Stream",
     "Tenant",
+    "Tenants",
     "Text",
     "TextDelta",
     "Thinking",
@@ -244,6 +246,7 @@ _LAZY = {
     "RetryPolicy": "dragoman.retry",
     "AsyncStream": "dragoman.stream",
     "Stream": "dragoman.stream",
+    "Tenants": "dragoman.tenants",
     "Timeouts": "dragoman.transport",
 }
 """Public names that are loaded at first use, and the module each lives in."""
