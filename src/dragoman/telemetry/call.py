@@ -7,7 +7,7 @@ show the same. On the hot path a piece of content costs one append; everything i
 from __future__ import annotations
 
 from array import array
-from time import monotonic
+from time import monotonic, time
 from typing import Protocol
 
 from dragoman.errors import ProviderError
@@ -61,13 +61,13 @@ class Sink(Protocol):
 class ObservedCall:
     """The span of one call, from its first request to its end."""
 
-    __slots__ = ("_began", "_call", "_gaps", "_settings", "_sink")
+    __slots__ = ("_began", "_call", "_gaps", "_settings", "_sink", "_wall")
 
     def __init__(self, call: CallInfo, sink: Sink, settings: Settings) -> None:
         self._call = call
         self._sink = sink
         self._settings = settings
-        self._began = monotonic()
+        self._began, self._wall = monotonic(), time()
         self._gaps: array[float] = array("d")
 
     def headers(self) -> dict[str, str]:
@@ -105,10 +105,19 @@ class ObservedCall:
 
     def _end(self, outcome: Outcome, answer: Message) -> None:
         sink, settings = self._sink, self._settings
-        finished = outcome.timing.finished
-        seconds = monotonic() - self._began if finished is None else finished
+        seconds, span_seconds = self._durations(outcome.timing)
         if sink.recording:
             sink.attributes(end_attributes(self._call, outcome, legacy_cache_creation=settings.legacy_cache_creation))
             record_content(sink, self._call, answer, outcome.finish, genai=settings.genai_content, cap_bytes=settings.content_cap_bytes)
         sink.measured(self._call, outcome, seconds, self._gaps)
-        sink.end(seconds)
+        sink.end(span_seconds)
+
+    def _durations(self, timing: Timing) -> tuple[float, float]:
+        """Seconds that the call took, and those from the span's start to the call's end. The call's clock starts a moment after the
+        span's; in a test it may say anything.
+        """
+        if timing.finished is None:
+            now = monotonic() - self._began
+            return now, now
+        lag = timing.started - self._wall
+        return timing.finished, timing.finished + (lag if 0 < lag < 1 else 0.0)
