@@ -9,16 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import (
-    CacheControl,
-    InvalidInputError,
-    OutputFormat,
-    ProviderTool,
     Request,
-    Text,
-    ThinkingConfig,
-    Tool,
-    ToolNamed,
-    ToolUse,
     from_json,
     to_json,
 )
@@ -32,7 +23,9 @@ WIRE = AnthropicWire()
 def recorded_requests() -> list[Any]:
     """Every recorded Messages API request, of Anthropic and of Bedrock's invoke; one skipped parameter if there are none."""
     found = [e for e in exchanges("anthropic") if (e.folder / "request.json").exists()]
-    found += [Exchange(path.parent) for path in sorted((CORPUS / "bedrock").glob("*/*/request.json")) if b"anthropic_version" in path.read_bytes()]
+    found += [
+        Exchange(path.parent) for path in sorted((CORPUS / "bedrock").glob("*/*/request.json")) if b"anthropic_version" in path.read_bytes()
+    ]
     if not found:
         return [pytest.param(None, marks=pytest.mark.skip(reason=f"the recorded exchanges are not at {CORPUS}"))]
     return [pytest.param(exchange, id=exchange.name) for exchange in found]

@@ -210,7 +210,7 @@ def _unwritable(w: Writer, block: Audio | Video) -> None:
 
 
 def _unknown(w: Writer, block: object) -> None:
-    w.problem(block, "block_role", f"{block.__class__.__name__} cannot stand in here", "see the table of blocks in the reference")
+    w.problem(w.path(block), "block_role", f"{block.__class__.__name__} cannot stand in here", "see the table of blocks in the reference")
 
 
 def _unmarked(w: Writer, wire: WireBlock, block: object, extra: Extra) -> WireBlock | None:

@@ -27,7 +27,7 @@ from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
 from dragoman.wire.anthropic.turns import collapse, hoisted, trim_end, write_system, write_turns
 from dragoman.wire.anthropic.writer import Writer, is_json
 from dragoman.wire.base import HTTPRequest
-from dragoman.wire.json_values import as_list, as_object
+from dragoman.wire.json_values import as_list, as_object, is_object
 
 __all__ = ["COUNT_PATH", "MESSAGES_PATH", "encode", "encode_count"]
 
@@ -171,26 +171,28 @@ def _output_config(request: Request, effort: str | None) -> WireBlock | None:
 def _metadata(w: Writer, request: Request) -> WireBlock | None:
     for key in request.metadata:
         if key != "user_id":
-            w.note("metadata_left_out", "the Messages API knows no metadata but `user_id`", f"metadata.{key}")
+            w.note("metadata_left_out", f"the Messages API knows no metadata but `user_id`; `{key}` is left out", f"metadata.{key}")
     user_id = request.metadata.get("user_id")
     return None if user_id is None else {"user_id": user_id}
 
 
 def _add_extra_body(w: Writer, body: WireBlock, extra: Mapping[str, Any]) -> None:
-    """What no field holds. Standard fields win; `messages` stays last."""
+    """What no field holds. Standard fields win, whether to stream among them; `messages` stays last."""
+    ours: WireBlock = {"stream": False, **body}
     messages = body.pop("messages")
     for key, value in extra.items():
         if key == "cache_control" and not w.keep_marks:
             continue
-        ours: Any = messages if key == "messages" else body.get(key)
-        if ours is None:
+        standard = ours.get(key)
+        if standard is None:
             body[key] = value
-        elif key in _MERGED and isinstance(value, dict):
-            body[key] = {**value, **ours}
-            if body[key].keys() - value.keys() != ours.keys():
-                w.note("extra_body_ignored", "a field of the request wins over `extra_body`", f"extra_body.{key}")
-        elif ours != value:
-            w.note("extra_body_ignored", "a field of the request wins over `extra_body`", f"extra_body.{key}")
+            continue
+        clashes = standard != value
+        if key in _MERGED and is_object(value):
+            body[key] = {**value, **standard}
+            clashes = any(name in standard and standard[name] != entry for name, entry in value.items())
+        if clashes:
+            w.note("extra_body_ignored", f"a field of the request wins over `{key}` in extra_body", f"extra_body.{key}")
     body["messages"] = messages
 
 

@@ -97,7 +97,7 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
         blocks = [wire for block in w.content if (wire := table[block.__class__](w, block)) is not None]
         if not blocks or (w.moved and _are_marks(blocks)):
             content += blocks
-            if writer == "user" and role != "user" and empty_user is None:
+            if writer == "user" and role != "user" and empty_user is None and not w.has_problem(f"messages[{w.message}]"):
                 empty_user = w.message
         elif merges:
             content += blocks

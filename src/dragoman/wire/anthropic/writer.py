@@ -89,6 +89,10 @@ class Writer:
         """Report what cannot be written, at a path or a block."""
         self.problems.append(Problem(at if isinstance(at, str) else self.path(at), rule, message, fix))
 
+    def has_problem(self, path: str) -> bool:
+        """Whether something at or below a path cannot be written."""
+        return any(problem.path.startswith(path) for problem in self.problems)
+
     def check_json(self, value: Any, what: str, at: object, field: str) -> None:
         """Report a value that JSON has no form for. `what` holds it (`the input`), in a field of the block `at`."""
         if not is_json(value):
