@@ -6,6 +6,8 @@ Importing this loads msgspec and our types, nothing else. Everything that does I
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dragoman.accumulator import Accumulator
@@ -250,6 +252,17 @@ _LAZY = {
     "Timeouts": "dragoman.transport",
 }
 """Public names that are loaded at first use, and the module each lives in."""
+
+
+class _Package(ModuleType):
+    """Importing the file `connect.py` would put a module where the public function `connect` belongs: that is not let through."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _LAZY and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> object:

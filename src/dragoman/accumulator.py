@@ -26,7 +26,7 @@ from dragoman.event import (
     ToolInputDelta,
     UsageUpdate,
 )
-from dragoman.fragments import Fragments, parse_input
+from dragoman.fragments import JOIN_EVERY, Fragments, parse_input
 from dragoman.message import (
     Audio,
     Block,
@@ -55,14 +55,24 @@ _DELTAS: dict[type[Event], tuple[type[Block], ...]] = {
 """Which block each delta fits."""
 
 
+_PIECES: tuple[tuple[tuple[type[Block], ...], type[Event]], ...] = (
+    ((Text, Refusal, Audio), TextDelta),
+    ((Thinking,), ThinkingDelta),
+    ((ToolUse, ServerToolUse), ToolInputDelta),
+)
+"""Which delta brings the pieces of which block."""
+
+
 class _Entry:
     """One block: as it started, what came since, and as it ended."""
 
-    __slots__ = ("citations", "done", "fragments", "signature", "start")
+    __slots__ = ("citations", "done", "fragments", "signature", "start", "takes")
 
     def __init__(self, start: Block) -> None:
         self.start = start
         self.done: Block | None = None
+        self.takes: type[Event] | None = next((delta for kind, delta in _PIECES if isinstance(start, kind)), None)
+        """The delta that brings more of this block, while it is open."""
         self.fragments = Fragments()
         self.signature: list[str] = []
         self.citations: list[Citation] = []
@@ -110,6 +120,7 @@ class Accumulator:
         self._end: MessageStop | None = None
         self._notices: list[Notice] = []
         self._attempts = 1
+        self._over = False
 
     def push(self, event: Event) -> None:
         """Take the next event.
@@ -117,14 +128,24 @@ class Accumulator:
         Raises the error that a Failed event carries (its `partial` and `usage` filled in), ProtocolError for an event that contradicts
         what came before, RuntimeError after the end. What had arrived is kept in every case.
         """
-        if self._end is not None or self.error is not None:
+        if self._over:
             raise RuntimeError("the stream has ended: push takes no event after MessageStop or Failed")
-        if type(event) is TextDelta or type(event) is ThinkingDelta:
-            self._open(event).fragments.add(event.text)
-        elif type(event) is ToolInputDelta:
-            self._open(event).fragments.add(event.json)
+        if isinstance(event, TextDelta):
+            piece = event.text
+        elif isinstance(event, ToolInputDelta):
+            piece = event.json
+        elif isinstance(event, ThinkingDelta):
+            piece = event.text
         else:
             self._push(event)
+            return
+        entry = self._entries.get(event.index)
+        if entry is None or entry.takes is not event.__class__:
+            entry = self._open(event)
+        pieces = entry.fragments.pieces
+        pieces.append(piece)
+        if len(pieces) >= JOIN_EVERY:
+            entry.fragments.join()
 
     def _push(self, event: Event) -> None:
         match event:
@@ -137,6 +158,7 @@ class Accumulator:
                 if entry is None or entry.done is not None:
                     raise ProtocolError(f"block_stop for block {index}, which is not open")
                 entry.done = block if block is not None else entry.block(stopped=True)
+                entry.takes = None
                 entry.fragments = Fragments()
             case SignatureDelta(_, signature):
                 self._open(event).signature.append(signature)
@@ -168,6 +190,7 @@ class Accumulator:
                 pass
 
     def _finish(self, event: MessageStop | Failed) -> None:
+        self._over = True
         self.stop = event.stop
         self.raw_stop = event.raw_stop
         self.usage = event.usage or self.usage

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.message import InvalidReason
 
-__all__ = ["INPUT_DEPTH_LIMIT", "Fragments", "parse_input", "scrub", "scrub_tree"]
+__all__ = ["INPUT_DEPTH_LIMIT", "JOIN_EVERY", "Fragments", "parse_input", "scrub", "scrub_tree"]
 
 JOIN_EVERY = 512
 """Pieces are joined when so many have come: a long stream then costs a few bytes per delta, not a small string object each."""
@@ -24,32 +24,38 @@ INPUT_DEPTH_LIMIT = 256
 
 
 class Fragments:
-    """Append is O(1), the whole is O(text), and asking for the text in between costs one join."""
+    """Append is O(1), the whole is O(text), and asking for the text in between costs one join.
 
-    __slots__ = ("_joined", "_pieces")
+    `add` takes a piece; the hot loops do what it does themselves, with `pieces` and `join`.
+    """
+
+    __slots__ = ("_joined", "pieces")
 
     def __init__(self) -> None:
         self._joined: list[str] = []
-        self._pieces: list[str] = []
+        self.pieces: list[str] = []
 
     def add(self, piece: str) -> None:
         """One more piece."""
-        self._pieces.append(piece)
-        if len(self._pieces) >= JOIN_EVERY:
-            self._joined.append("".join(self._pieces))
-            self._pieces.clear()
+        self.pieces.append(piece)
+        if len(self.pieces) >= JOIN_EVERY:
+            self.join()
+
+    def join(self) -> None:
+        """Make one string of the latest pieces."""
+        self._joined.append("".join(self.pieces))
+        self.pieces.clear()
 
     def text(self) -> str:
         """Everything so far."""
-        if self._pieces:
-            self._joined.append("".join(self._pieces))
-            self._pieces.clear()
+        if self.pieces:
+            self.join()
         if len(self._joined) > 1:
             self._joined[:] = ["".join(self._joined)]
         return self._joined[0] if self._joined else ""
 
     def __bool__(self) -> bool:
-        return bool(self._pieces or self._joined)
+        return bool(self.pieces or self._joined)
 
 
 def scrub(text: str) -> str:

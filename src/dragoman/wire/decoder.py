@@ -20,7 +20,7 @@ from dragoman.event import Event, Failed, MessageStart, MessageStop, Notice, Opa
 from dragoman.response import RateLimits, Response, Usage
 from dragoman.wire.base import Headers, Wire, lower_headers
 from dragoman.wire.json_values import is_object
-from dragoman.wire.sse import EventTooLargeError, SSEParser
+from dragoman.wire.sse import EventTooLargeError, Frame, SSEParser
 
 __all__ = ["BODY_LIMIT", "AnswerDecoder", "ValueDecoder", "fold", "load_json"]
 
@@ -213,14 +213,18 @@ class AnswerDecoder(ABC):
         except EventTooLargeError as error:
             self._protocol_error(str(error))
             return
-        for frame in frames:
-            self._frame(frame.data, frame.event)
+        self._frames(frames)
+
+    def _frames(self, frames: list[Frame]) -> None:
+        """The frames that have come, until one ends the answer. A dialect may override this with a tighter loop."""
+        for event, data in frames:
+            self._frame(data, event)
             if self._ended:
                 return
 
     def _close_stream(self, error: ProviderError | None) -> None:
-        for frame in self._sse.close():
-            self._frame(frame.data, frame.event, last=True)
+        for event, data in self._sse.close():
+            self._frame(data, event, last=True)
             if self._ended:
                 return
         self._finish(error)

@@ -12,7 +12,7 @@ kept by wire index until its block stops; the terminal event is held until `mess
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -30,7 +30,7 @@ from dragoman.event import (
     ToolInputDelta,
     UsageUpdate,
 )
-from dragoman.fragments import Fragments, parse_input, scrub
+from dragoman.fragments import JOIN_EVERY, Fragments, parse_input, scrub
 from dragoman.message import (
     Block,
     Citation,
@@ -49,6 +49,7 @@ from dragoman.wire.anthropic.usage import WireUsage
 from dragoman.wire.base import Headers
 from dragoman.wire.decoder import AnswerDecoder, load_json
 from dragoman.wire.json_values import as_list, as_object, as_string, is_object
+from dragoman.wire.sse import Frame
 
 __all__ = ["HOSTED", "STOP_REASONS", "AnthropicDecoder", "is_hosted"]
 
@@ -82,19 +83,23 @@ def is_hosted(tool: ProviderTool) -> bool:
 
 
 class _TextDelta(msgspec.Struct, tag="text_delta", gc=False):
-    text: str
+    piece: str = msgspec.field(name="text")
 
 
 class _InputDelta(msgspec.Struct, tag="input_json_delta", gc=False):
-    partial_json: str
+    piece: str = msgspec.field(name="partial_json")
 
 
 class _ThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
-    thinking: str
+    piece: str = msgspec.field(name="thinking")
 
 
 class _SignatureDelta(msgspec.Struct, tag="signature_delta", gc=False):
-    signature: str
+    piece: str = msgspec.field(name="signature")
+
+
+_Delta: TypeAlias = _TextDelta | _InputDelta | _ThinkingDelta | _SignatureDelta
+"""Every frequent delta is a piece of text, under a name of its own."""
 
 
 class _BlockDelta(msgspec.Struct, tag="content_block_delta"):
@@ -111,25 +116,29 @@ _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _DELTAS = ("text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta")
 
 
+_FITS: tuple[
+    tuple[type[Any] | tuple[type[Any], ...], tuple[type[_Delta] | None, type[TextDelta | ThinkingDelta | ToolInputDelta]]], ...
+] = (
+    (Text, (_TextDelta, TextDelta)),
+    (Thinking, (_ThinkingDelta, ThinkingDelta)),
+    ((ToolUse, ServerToolUse), (_InputDelta, ToolInputDelta)),
+)
+"""For each kind of block: the delta that brings more of it, and the event that this becomes."""
+
+_FITS_NOTHING = (None, TextDelta)
+
+
 class _Open:
     """A block that has started: what it was, what came since."""
 
-    __slots__ = ("citations", "fits", "fragments", "held", "index", "input", "shell", "signature", "start")
+    __slots__ = ("citations", "event", "fits", "fragments", "held", "index", "input", "shell", "signature", "start")
 
     def __init__(self, index: int, shell: Block, start: dict[str, Any], input: str) -> None:
         self.index = index
         self.shell = shell
         self.start = start
         self.input = input  # a call's input that came with its start, as JSON text
-        self.fits: type[Any] | None = (
-            _TextDelta
-            if isinstance(shell, Text)
-            else _ThinkingDelta
-            if isinstance(shell, Thinking)
-            else _InputDelta
-            if isinstance(shell, ToolUse | ServerToolUse)
-            else None
-        )
+        self.fits, self.event = next((fits for kind, fits in _FITS if isinstance(shell, kind)), _FITS_NOTHING)
         self.fragments = Fragments()
         self.held = ""  # a high surrogate whose low half may come with the next delta
         self.signature = ""
@@ -172,29 +181,36 @@ class AnthropicDecoder(AnswerDecoder):
 
     # ---- frames
 
+    def _frames(self, frames: list[Frame]) -> None:
+        """The hot loop: nearly every frame is one more piece of an open block."""
+        out = self._out.append
+        blocks = self._open
+        for event, data in frames:
+            try:
+                frame = _frequent(data)
+            except (msgspec.MsgspecError, RecursionError):
+                self._rare_frame(data, event, last=False)
+                if self._ended:
+                    return
+                continue
+            if isinstance(frame, _Ping):
+                continue
+            block = blocks.get(frame.index)
+            delta = frame.delta
+            if block is None or delta.__class__ is not block.fits or block.held or self._stop is not None:
+                self._delta(frame.index, load_json(data)["delta"])
+                if self._ended:
+                    return
+            elif piece := delta.piece:
+                pieces = block.fragments.pieces
+                pieces.append(piece)
+                if len(pieces) >= JOIN_EVERY:
+                    block.fragments.join()
+                out(block.event(block.index, piece))
+
     def _frame(self, data: bytes, event: bytes, *, last: bool = False) -> None:
-        try:
-            frame = _frequent(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            self._rare_frame(data, event, last=last)
-            return
-        if isinstance(frame, _Ping):
-            return
-        block = self._open.get(frame.index)
-        delta = frame.delta
-        if block is None or delta.__class__ is not block.fits or block.held or self._stop is not None:
-            self._delta(frame.index, load_json(data)["delta"])
-        elif isinstance(delta, _TextDelta):
-            if delta.text:
-                block.fragments.add(delta.text)
-                self._out.append(TextDelta(block.index, delta.text))
-        elif isinstance(delta, _InputDelta):
-            if delta.partial_json:
-                block.fragments.add(delta.partial_json)
-                self._out.append(ToolInputDelta(block.index, delta.partial_json))
-        elif isinstance(delta, _ThinkingDelta) and delta.thinking:
-            block.fragments.add(delta.thinking)
-            self._out.append(ThinkingDelta(block.index, delta.thinking))
+        """One frame by itself: the last one, which may be unfinished."""
+        self._rare_frame(data, event, last=last)
 
     def _rare_frame(self, data: bytes, event: bytes, *, last: bool) -> None:
         try:
@@ -411,12 +427,7 @@ class AnthropicDecoder(AnswerDecoder):
         if not text:
             return
         block.fragments.add(text)
-        if isinstance(block.shell, Text):
-            self._out.append(TextDelta(block.index, text))
-        elif isinstance(block.shell, Thinking):
-            self._out.append(ThinkingDelta(block.index, text))
-        else:
-            self._out.append(ToolInputDelta(block.index, text))
+        self._out.append(block.event(block.index, text))
 
     def _signature(self, block: _Open, signature: str) -> None:
         if signature and signature != block.signature:  # a gateway may give the same one in the start and as a delta

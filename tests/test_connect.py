@@ -1,0 +1,244 @@
+"""From names, settings and the environment to a provider."""
+
+from __future__ import annotations
+
+import pytest
+
+import dragoman
+from dragoman import Anthropic, ConfigError, Request, RetryPolicy, Timeouts, connect
+from dragoman.connect import split_model
+from dragoman.settings import Environment
+
+VARIABLES = (
+    "DRAGOMAN_ANTHROPIC_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "DRAGOMAN_ANTHROPIC_BASE_URL",
+    "ANTHROPIC_BASE_URL",
+    "DRAGOMAN_DEFAULT_MODEL",
+    "DRAGOMAN_PROVIDER_MAX_RETRIES",
+    "DRAGOMAN_PROVIDER_TIMEOUT",
+    "DRAGOMAN_TRACE_LLM_CONTENT",
+)
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def headers(provider: Anthropic) -> dict[str, str]:
+    return provider._auth.apply(provider.http_request(Request("hi", model="claude-test-1"))).headers
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("anthropic:claude-sonnet-5", "claude-sonnet-5"),
+        ("claude-sonnet-5", "claude-sonnet-5"),
+        ("claude-opus-4-6:fast", "claude-opus-4-6:fast"),
+        ("anthropic:claude-opus-4-6:1m:fast", "claude-opus-4-6:1m:fast"),
+        ("anthropic:anthropic.claude-v1:0", "anthropic.claude-v1:0"),
+        ("anthropic", "claude-sonnet-5-5"),
+    ],
+)
+def test_a_name_is_a_provider_and_a_model(name: str, model: str) -> None:
+    provider = connect(name)
+    assert isinstance(provider, Anthropic)
+    assert (provider.name, provider.default_model) == ("anthropic", model)
+
+
+def test_no_name_is_the_default_model_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="DRAGOMAN_DEFAULT_MODEL"):
+        connect()
+    monkeypatch.setenv("DRAGOMAN_DEFAULT_MODEL", "anthropic:claude-haiku-5-5")
+    assert connect().default_model == "claude-haiku-5-5"
+    assert connect("anthropic").default_model == "claude-haiku-5-5"
+    assert Anthropic().default_model == "claude-haiku-5-5"
+    assert connect("anthropic:claude-opus-5").default_model == "claude-opus-5"
+
+
+def test_the_default_model_of_another_provider_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_DEFAULT_MODEL", "local:smollm2")
+    assert Anthropic().default_model == ""
+
+
+@pytest.mark.parametrize("name", ["gpt", "nonsense:model", "", "anthropic:"])
+def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
+    with pytest.raises(ConfigError, match="anthropic"):
+        connect(name)
+
+
+def test_two_different_models_are_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="two models"):
+        connect("anthropic:claude-a", model="claude-b")
+
+
+def test_an_unknown_setting_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"^Error creating Anthropic client: .*'colour'"):
+        connect("anthropic", colour="red")
+
+
+# ---- suffixes
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("claude-x", ("claude-x", [], {})),
+        ("claude-x:fast", ("claude-x", ["fast-mode-2026-02-01"], {"speed": "fast"})),
+        ("claude-x:1m", ("claude-x", ["context-1m-2025-08-07"], {})),
+        ("claude-v1:0", ("claude-v1:0", [], {})),
+    ],
+)
+def test_suffixes_are_cut_from_the_id(model: str, expected: object) -> None:
+    assert split_model(model) == expected
+
+
+@pytest.mark.parametrize("model", ["claude-x:fast:1m", "claude-x:1m:fast"])
+def test_both_suffixes_in_any_order_make_one_beta_header_without_duplicates(model: str) -> None:
+    provider = connect(f"anthropic:{model}", api_key="k-123456", betas=["fast-mode-2026-02-01", "mine-2026-01-01"])
+    request = provider.http_request(Request("hi", betas=["mine-2026-01-01"]))  # type: ignore[attr-defined]
+    sent = sorted(request.headers["anthropic-beta"].split(","))
+    assert sent == ["context-1m-2025-08-07", "fast-mode-2026-02-01", "mine-2026-01-01"]
+    assert b'"model":"claude-x"' in request.body
+    assert b'"speed":"fast"' in request.body
+
+
+# ---- credentials and addresses
+
+
+def test_the_key_goes_out_as_x_api_key_and_the_token_as_bearer() -> None:
+    assert headers(Anthropic(api_key="k-123456"))["x-api-key"] == "k-123456"
+    token = headers(Anthropic(auth_token="t-123456"))
+    assert token["authorization"] == "Bearer t-123456"
+    assert "x-api-key" not in token
+
+
+def test_the_key_wins_over_the_token() -> None:
+    both = headers(Anthropic(api_key="k-123456", auth_token="t-123456"))
+    assert (both["x-api-key"], "authorization" in both) == ("k-123456", False)
+
+
+def test_arguments_win_over_the_environment_and_ours_over_the_vendors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "vendor-1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://vendor.test")
+    assert headers(Anthropic())["x-api-key"] == "vendor-1"
+    monkeypatch.setenv("DRAGOMAN_ANTHROPIC_API_KEY", "ours-12")
+    monkeypatch.setenv("DRAGOMAN_ANTHROPIC_BASE_URL", "https://ours.test/v1/")
+    assert headers(Anthropic())["x-api-key"] == "ours-12"
+    assert Anthropic().base_url == "https://ours.test"
+    assert headers(Anthropic(api_key="mine-12"))["x-api-key"] == "mine-12"
+    assert Anthropic(base_url="https://mine.test/").base_url == "https://mine.test"
+
+
+def test_a_token_of_the_environment_is_used_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "  ")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "token-1")
+    assert headers(Anthropic())["authorization"] == "Bearer token-1"
+
+
+@pytest.mark.parametrize("url", ["https://api.test", "https://api.test/", "https://api.test/v1", "https://api.test/v1/"])
+def test_a_base_url_may_end_in_a_slash_or_v1(url: str) -> None:
+    assert Anthropic(api_key="k", base_url=url).http_request(Request("hi", model="claude-x")).url == "https://api.test/v1/messages"
+
+
+@pytest.mark.parametrize("url", ["ftp://x.test", "api.test", "https://", "https://user:pass@api.test"])
+def test_a_base_url_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        Anthropic(api_key="k", base_url=url)
+
+
+def test_plain_http_leaves_the_machine_only_if_allowed() -> None:
+    for host in ("localhost", "127.0.0.1", "127.8.8.8", "[::1]"):
+        assert Anthropic(api_key="k", base_url=f"http://{host}:8080").base_url
+    with pytest.raises(ConfigError, match="allow_http=True"):
+        Anthropic(api_key="k", base_url="http://api.test")
+    assert Anthropic(api_key="k", base_url="http://api.test", allow_http=True).base_url == "http://api.test"
+
+
+def test_credentials_come_from_one_place() -> None:
+    with pytest.raises(ConfigError, match="not both"):
+        Anthropic(api_key="k", credentials=lambda: "k2")
+
+
+def test_a_credentials_source_may_give_a_token() -> None:
+    from dragoman.auth import Credentials
+
+    assert headers(Anthropic(credentials=lambda: Credentials(auth_token="t-1")))["authorization"] == "Bearer t-1"
+    assert repr(Credentials(auth_token="t-1")) == "Credentials(auth_token)"
+    with pytest.raises(ConfigError, match=r"^Anthropic API key is required"):
+        headers(Anthropic(credentials=lambda: ""))
+
+
+# ---- other settings of the environment
+
+
+def test_retries_and_timeouts_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_PROVIDER_MAX_RETRIES", "0")
+    monkeypatch.setenv("DRAGOMAN_PROVIDER_TIMEOUT", "1.5")
+    provider = Anthropic()
+    assert provider.retry == RetryPolicy(max_attempts=1)
+    assert provider.timeouts == Timeouts(first_byte=1.5, idle=1.5)
+    assert Anthropic(retry=RetryPolicy(max_attempts=7)).retry.max_attempts == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DRAGOMAN_PROVIDER_MAX_RETRIES", "-1"),
+        ("DRAGOMAN_PROVIDER_MAX_RETRIES", "two"),
+        ("DRAGOMAN_PROVIDER_TIMEOUT", "0"),
+        ("DRAGOMAN_PROVIDER_TIMEOUT", "nan"),
+        ("DRAGOMAN_PROVIDER_TIMEOUT", "soon"),
+        ("DRAGOMAN_TRACE_LLM_CONTENT", "perhaps"),
+        ("DRAGOMAN_ANTHROPIC_BASE_URL", "nowhere"),
+    ],
+)
+def test_a_bad_value_is_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match="base_url" if "URL" in name else name):
+        Anthropic()
+
+
+@pytest.mark.parametrize(("value", "expected"), [("true", True), ("1", True), ("Yes", True), ("off", False), ("", False)])
+def test_flags_are_read(value: str, expected: bool) -> None:
+    assert Environment({"F": value}).flag("F") is expected
+
+
+# ---- defaults of the provider
+
+
+def test_a_providers_defaults_fill_in_what_a_request_leaves_out() -> None:
+    provider = Anthropic(
+        api_key="k", model="claude-test-1", max_tokens=77, temperature=0.5, stop_sequences=["x"], headers={"x-a": "1"}, extra_body={"b": 1}
+    )
+    sent = provider.http_request(Request("hi"))
+    for part in (b'"max_tokens":77', b'"temperature":0.5', b'"stop_sequences":["x"]', b'"b":1'):
+        assert part in sent.body
+    assert sent.headers["x-a"] == "1"
+    own = provider.http_request(Request("hi", max_tokens=5, temperature=0.1, stop_sequences=["y"], extra_body={"b": 2}))
+    for part in (b'"max_tokens":5', b'"temperature":0.1', b'"stop_sequences":["y"]', b'"b":2'):
+        assert part in own.body
+
+
+def test_validation_is_on_or_off() -> None:
+    with pytest.raises(ConfigError, match="validate"):
+        Anthropic(validate="maybe")  # type: ignore[arg-type]
+
+
+def test_the_public_function_is_not_hidden_by_the_file_of_its_name() -> None:
+    import importlib
+
+    module = importlib.import_module("dragoman.connect")
+    assert dragoman.connect is module.connect
+
+
+def test_lazy_names_are_listed_and_unknown_ones_are_attribute_errors() -> None:
+    assert {"connect", "Anthropic", "Timeouts"} <= set(dir(dragoman))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        dragoman.nonsense  # type: ignore[attr-defined]  # noqa: B018
