@@ -93,9 +93,11 @@ _FREE_TEXT = {
 
 
 class ResponsesDecoder(AnswerDecoder):
-    """The state of one answer."""
+    """The state of one answer. `limit` is the output limit in tokens, for servers that call an answer completed which it cut."""
 
-    def __init__(self, *, label: str, provider: str, request: Request | None, status: int, headers: Headers) -> None:
+    def __init__(
+        self, *, label: str, provider: str, request: Request | None, status: int, headers: Headers, limit: int | None = None
+    ) -> None:
         model = request.model if request is not None else ""
         super().__init__(label=label, wire=WIRE, provider=provider, model=model, status=status, headers=headers)
         tools = request.tools if request is not None else ()
@@ -105,6 +107,7 @@ class ResponsesDecoder(AnswerDecoder):
         self._items = Items(own_tools)
         self._id = ""
         self._error: ProviderError | None = None
+        self._limit = limit
         self._approvals = 0
 
     @property
@@ -198,6 +201,9 @@ class ResponsesDecoder(AnswerDecoder):
             return  # a body without a status: incomplete
         reason = str_of(dict_of(response.get("incomplete_details")).get("reason"))
         stop, raw = self._stop(status, reason)
+        if self._limit is not None and self.usage.output >= self._limit and status in DONE:
+            stop = "max_tokens"
+            self._notice("cut_by_limit", "the answer is said to be completed but used all tokens it was allowed")
         self._end(
             MessageStop(
                 stop,

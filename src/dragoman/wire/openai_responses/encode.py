@@ -1,4 +1,4 @@
-"""A Request as the body of `POST /v1/responses`.
+"""A Request as the body of `POST /responses`.
 
 Strategy. Stateless unless told otherwise: `store` is false and the reasoning comes back encrypted, so that the next request can carry it
 and nothing is kept at the provider. `extra_body` chooses otherwise (`store`, `previous_response_id`, `conversation`). Standard fields win
@@ -26,7 +26,9 @@ from dragoman.wire.openai_responses.tools import write_tool, write_tool_choice
 
 __all__ = ["ENCRYPTED_REASONING", "PATH", "encode_request"]
 
-PATH = "/v1/responses"
+PATH = "/responses"
+"""Below a base URL that ends in the version, as `https://api.openai.com/v1`."""
+
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 NO_REASONING = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "gpt-5.1-chat", "gpt-5.2-chat", "computer-use")

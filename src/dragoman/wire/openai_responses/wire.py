@@ -18,9 +18,12 @@ __all__ = ["OpenAIResponsesWire"]
 LABELS = {"openai": "OpenAI", "azure": "Azure OpenAI", "openrouter": "OpenRouter", "xai": "xAI", "groq": "Groq"}
 """How a provider is called in error texts; any other is called by its name."""
 
+SAYS_INCOMPLETE = frozenset({"openai", "azure", "xai", "openrouter"})
+"""Providers that say `incomplete` when the limit cut an answer. llama.cpp says `completed`, so elsewhere the tokens are counted."""
+
 
 class OpenAIResponsesWire:
-    """The dialect of `POST /v1/responses`: OpenAI, Azure, xAI, OpenRouter, llama.cpp, vLLM and others.
+    """The dialect of `POST /responses`: OpenAI, Azure, xAI, OpenRouter, llama.cpp, vLLM and others.
 
     `provider` is whose server this is: it becomes the origin of answers, decides what of a history may be replayed, and how error texts
     begin. `max_tokens` is sent as `max_output_tokens` where the request says nothing; None leaves the limit to the provider.
@@ -42,7 +45,11 @@ class OpenAIResponsesWire:
 
     def decoder(self, request: Request | None = None, *, status: int = 200, headers: Headers = ()) -> ResponsesDecoder:
         """A decoder for one answer, streamed or not, successful or not."""
-        return ResponsesDecoder(label=self.label, provider=self.provider, request=request, status=status, headers=headers)
+        limit = None if self.provider in SAYS_INCOMPLETE else self._limit(request)
+        return ResponsesDecoder(label=self.label, provider=self.provider, request=request, status=status, headers=headers, limit=limit)
+
+    def _limit(self, request: Request | None) -> int | None:
+        return self._max_tokens if request is None or request.max_tokens is None else request.max_tokens
 
     def decode_response(self, status: int, headers: Headers, body: bytes, request: Request | None = None) -> Response:
         """A whole answer. Raises ProviderError."""
