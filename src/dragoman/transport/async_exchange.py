@@ -86,6 +86,7 @@ async def lease_from_client(client: httpx2.AsyncClient, request: HTTPRequest, ca
         extensions={"trace": call.trace, "timeout": {}},
     )
     response = await call.wait(lambda: client.send(sent, stream=True, follow_redirects=False))
+    call.head_came()
 
     async def let_go(finished: bool) -> None:
         del finished

@@ -115,6 +115,11 @@ class AsyncCall:
             self.clocks.received()
             self._extend()
 
+    def head_came(self) -> None:
+        """For a connection that is not ours, where `got` does not see the bytes before the body."""
+        self.progress.answered = True
+        self.clocks.received()
+
     def attach(self, stream: AsyncClockedStream) -> None:
         """This call now uses `stream`. Raises ReadError if it may not wait any more."""
         self._stream = stream

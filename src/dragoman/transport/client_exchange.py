@@ -14,6 +14,8 @@ import socket
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from httpx2 import TimeoutException
+
 from dragoman.transport.connecting import checked_headers
 from dragoman.transport.exchange import Lease
 from dragoman.transport.network import Call
@@ -45,6 +47,15 @@ class _Handle:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
+@contextlib.contextmanager
+def _timeouts_told(call: Call) -> Generator[None, None, None]:
+    try:
+        yield
+    except TimeoutException:
+        call.timed_out()
+        raise
+
+
 def lease_from_client(client: httpx2.Client, request: HTTPRequest, call: Call) -> Lease:
     """Send `request` and wait for the head of the answer. Raises foreign exceptions."""
     handle = _Handle()
@@ -63,15 +74,18 @@ def lease_from_client(client: httpx2.Client, request: HTTPRequest, call: Call) -
     sent = client.build_request(
         request.method, request.url, headers=checked_headers(request), content=request.body, extensions={"trace": trace, "timeout": timeout}
     )
-    response = client.send(sent, stream=True, follow_redirects=False)
+    with _timeouts_told(call):
+        response = client.send(sent, stream=True, follow_redirects=False)
+    call.head_came()
     handle.hold(response.extensions.get("network_stream"))
 
     def body() -> Generator[bytes, None, None]:
         timeout["read"] = call.limit()
-        for data in response.iter_bytes():
-            call.got(data)
-            yield data
-            call.limit()
+        with _timeouts_told(call):
+            for data in response.iter_bytes():
+                call.got(data)
+                yield data
+                call.limit()
 
     def give_back(finished: bool) -> None:
         if not finished:

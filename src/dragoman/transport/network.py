@@ -90,6 +90,11 @@ class Call:
             self.progress.answered = True
             self.clocks.received()
 
+    def head_came(self) -> None:
+        """For a connection that is not ours, where `got` does not see the bytes before the body."""
+        self.progress.answered = True
+        self.clocks.received()
+
     def attach(self, stream: ClockedStream) -> None:
         """This call now uses `stream`."""
         self._stream = stream
