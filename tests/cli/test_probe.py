@@ -253,7 +253,8 @@ def test_text_arrives_before_the_answer_is_complete_and_an_interrupt_keeps_it(se
         command, env=environment(**settings(server)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        assert os.read(process.stdout.fileno(), 100) == b"Hell"
+        assert process.stderr is not None
+        assert os.read(process.stdout.fileno(), 100) == b"Hell", process.stderr.read()
         gate.reached()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT)

