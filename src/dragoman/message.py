@@ -148,7 +148,7 @@ class Parts(Value, frozen=True, tag=snake_case, tag_field="type"):
 
         def __init__(self, content: str | Iterable[str | Block]) -> None: ...
     else:
-        content: str | Sequence[Block]
+        content: str | Sequence[str | Block]
     type: ClassVar[Literal["parts"]] = "parts"
 
     def __post_init__(self) -> None:
@@ -341,7 +341,7 @@ class ToolResult(_ToolResultOptions, frozen=True, tag=snake_case, tag_field="typ
             extra: Extra = {},  # noqa: B006  # the class never changes it
         ) -> None: ...
     else:
-        content: str | Sequence[Block]
+        content: str | Sequence[str | Block]
     type: ClassVar[Literal["tool_result"]] = "tool_result"
 
     def __post_init__(self) -> None:
@@ -439,7 +439,7 @@ class Message(_MessageOptions, frozen=True):
             extra: Extra = {},  # noqa: B006  # the class never changes it
         ) -> None: ...
     else:
-        content: str | Sequence[Block]
+        content: str | Sequence[str | Block]
 
     def __post_init__(self) -> None:
         _own_blocks(self)

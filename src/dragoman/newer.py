@@ -29,7 +29,7 @@ OWN_WIRE = "dragoman"
 _BLOCK_TAGS = frozenset(cls.type for cls in get_args(Block))
 _SOURCE_TAGS = frozenset(cls.type for cls in get_args(Source))
 _EVENT_TAGS = frozenset(cls.type for cls in get_args(Event))
-_SOURCED = frozenset({"image", "audio", "video", "document"})
+_SOURCED = ("image", "audio", "video", "document")  # a tuple: what is looked for in it may be unhashable
 _STOPS = frozenset(get_args(StopReason))
 
 Walk: TypeAlias = Callable[[Any, str], Any]

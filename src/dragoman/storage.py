@@ -63,12 +63,13 @@ def to_json(value: object) -> bytes:
 def to_builtins(value: object) -> Any:
     """The stored form as dicts, lists, strings and numbers, for a JSON writer of your own. Raises StorageError as `to_json` does."""
     try:
-        _refuse_non_finite(value)
-        return msgspec.to_builtins(_lowered(value), enc_hook=_write_hook, str_keys=True)
+        tree = msgspec.to_builtins(_lowered(value), enc_hook=_write_hook, str_keys=True)
     except RecursionError:
         raise StorageError(_TOO_DEEP) from None
     except (TypeError, ValueError, OverflowError) as error:
         raise _unstorable(value, str(error)) from None
+    _refuse_non_finite(value)
+    return tree
 
 
 def _escaped(value: object) -> bytes:
@@ -180,8 +181,12 @@ def _refuse_non_finite(value: object, verb: str = "stored") -> None:
 def _unstorable(value: object, reason: str, verb: str = "stored") -> StorageError:
     """The error for a value that cannot be written, with the path of the first thing in it that is to blame."""
     stack: list[tuple[str, Any]] = [("$", value)]
+    seen: set[int] = set()
     while stack:
         path, item = stack.pop()
+        if isinstance(item, list | dict) and id(item) in seen:  # a list may hold itself
+            continue
+        seen.add(id(item))
         children = list(_children(item))
         if not children and (problem := _leaf_problem(item)):
             return StorageError(f"cannot be {verb}: {problem}, at {path}", path)
