@@ -2,7 +2,8 @@
 
 Strategy. A piece says which call it belongs to by `index`, by `id`, by both or by neither, depending on the host. Seen: the id in the
 first piece only (OpenAI), in every piece (some of OpenRouter's hosts), whole calls all at index 0 (Google through OpenRouter), `name` and
-`id` null in later pieces (Venice), no id at all (Google), two calls in one chunk (Mistral), arguments null. So: a new id is a new call; a
+`id` null in later pieces (Venice), no id at all (Google), two calls in one chunk (Mistral), arguments null, an empty `custom`
+beside the function (Snowflake). So: a new id is a new call; a
 piece without one goes on with the latest call at its index; without ids a new name is a new call once arguments had begun.
 """
 
@@ -66,7 +67,7 @@ class Calls:
 
     def add(self, entry: dict[str, Any]) -> None:
         """Take one entry of `tool_calls`, whatever it brings."""
-        custom = entry.get("type") == "custom" or isinstance(entry.get("custom"), dict)
+        custom = entry.get("type") == "custom" or bool(as_object(entry.get("custom")).get("name"))
         function = as_object(entry.get("custom" if custom else "function"))
         id, name = as_string(entry.get("id")), as_string(function.get("name"))
         call = self._call_of(entry.get("index"), id, name)
@@ -90,7 +91,9 @@ class Calls:
             self._framing.tool_input(call.key, piece)
 
     def add_function_call(self, function: dict[str, Any]) -> None:
-        """Take `function_call`, the form before tools: one call, without an id."""
+        """Take `function_call`, the form before tools: one call, without an id. Snowflake sends one with nothing in it."""
+        if not any(function.values()):
+            return
         if self._framing.index(_FUNCTION) is None:
             self._framing.tool(_FUNCTION, "", as_string(function.get("name")), extra={"kind": "function_call"})
         self._framing.tool_input(_FUNCTION, _arguments(function.get("arguments")))

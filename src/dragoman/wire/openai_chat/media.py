@@ -44,8 +44,8 @@ class Sound:
         return self._framing.index(_AUDIO) is not None
 
     def add(self, audio: dict[str, Any]) -> None:
-        """Take a piece; an empty one is nothing."""
-        if not audio:
+        """Take a piece; an empty one, or one with nothing in it (Snowflake), is nothing."""
+        if not any(audio.values()):
             return
         self._framing.start(_AUDIO, Audio(Base64(self._media_type, "")))
         self._framing.text(_AUDIO, as_string(audio.get("transcript")))

@@ -70,7 +70,8 @@ class Reasoning:
         if not key or data or (detail.get("id") and known.get("id") and detail["id"] != known["id"]):
             key, known = f"detail {self._framing.count}", {}
             self._framing.start(key, RedactedThinking(data) if data else Thinking(""))
-        own = {**known, **{name: value for name, value in detail.items() if name not in DETAIL_CONTENT and value is not None}}
+        rest = {name: value for name, value in detail.items() if name not in DETAIL_CONTENT}
+        own = {**known, **{name: value for name, value in rest.items() if value is not None or name not in known}}
         if own != known:
             self._framing.remember(key, detail=own)
         self._details[place] = (key, own)
