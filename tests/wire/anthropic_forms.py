@@ -69,7 +69,7 @@ def _is_left_out(block: Wire) -> bool:
 
 def _block(block: Wire) -> Wire:
     form = dict(block)
-    for key in ("cache_control", "citations", "title", "context", "is_error"):
+    for key in ("cache_control", "citations", "title", "context", "is_error", "encrypted_content"):
         if key in form and not form[key]:
             del form[key]
     if "cache_control" in form:

@@ -283,12 +283,12 @@ def test_what_a_message_carries_for_this_dialect_is_sent_and_keeps_it_apart() ->
 
 @pytest.mark.parametrize("messages", [[], [system("s")], [assistant("")]])
 def test_a_request_needs_a_message(messages: list[Message]) -> None:
-    with pytest.raises(InvalidInputError, match="^Anthropic request requires at least one user/assistant message"):
+    with pytest.raises(InvalidInputError, match=r"^Anthropic request requires at least one user/assistant message"):
         encode(*messages)
 
 
 def test_a_request_needs_a_model() -> None:
-    with pytest.raises(InvalidInputError, match="^Anthropic request requires a model"):
+    with pytest.raises(InvalidInputError, match=r"^Anthropic request requires a model"):
         encode("q", model="")
 
 

@@ -203,7 +203,11 @@ from dragoman import *
 from dragoman.wire.anthropic import AnthropicWire
 schema = {"type": "object", "properties": {k: {"type": "string", "enum": ["z", "a"]} for k in ("zulu", "alpha", "mike")}}
 request = Request(
-    [user("q"), assistant(Thinking("t", signature="S"), ToolUse("a.b", "f", {"z": 1, "a": {"y": 2, "b": 3}})), user(ToolResult("a.b", "r"))],
+    [
+        user("q"),
+        assistant(Thinking("t", signature="S"), ToolUse("a.b", "f", {"z": 1, "a": {"y": 2, "b": 3}})),
+        user(ToolResult("a.b", "r")),
+    ],
     model="claude-sonnet-4-5", system="s", tools=[Tool("zz", "", schema), Tool("aa", "", schema)], cache="auto",
     betas=["x-2025-01-01", "b-2025-01-01"], metadata={"user_id": "u"}, extra_body={"speed": "fast", "container": {"b": 1, "a": 2}},
 )
