@@ -1,0 +1,248 @@
+"""`FallbackProvider`: a provider over providers, which asks the next one when one fails before it has said anything.
+
+Strategy. A call goes to the first provider. What it sends before its first content is held back; if it then fails in an error that the
+caller named, that attempt is forgotten, the consumer is told by a `Retrying` event with no delay, and the next provider is asked. From the
+first content on nothing is held and nothing is tried again, so nobody ever sees two answers mixed. All decisions are in `_Run`; the two
+iterators below it only pull.
+
+Each provider keeps its own retries, time limits and telemetry: a fallback begins where those have given up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from dragoman.errors import ConfigError, ProviderError, is_retryable
+from dragoman.event import BlockStart, Event, Failed, MessageStop, Retrying
+from dragoman.provider import Provider, ProviderBase
+from dragoman.request import Request
+from dragoman.response import RateLimits
+from dragoman.retry import RetryPolicy
+from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
+from dragoman.transport import Timeouts
+
+__all__ = ["FallbackOn", "FallbackProvider"]
+
+FallbackOn: TypeAlias = type[ProviderError] | tuple[type[ProviderError], ...] | Callable[[ProviderError], bool]
+"""The errors after which the next provider is asked: a class, several, or a function that says so."""
+
+
+class FallbackProvider(ProviderBase):
+    """Asks each provider in turn until one answers.
+
+    `on` names the errors that lead to the next one; by default those that may go away by themselves (`error.retryable`), so neither a
+    bad request nor an exhausted quota is carried on unless it is named: `on=(RateLimitedError, AuthError)`. The error of the last provider
+    asked is the call's error.
+
+    A request's `model` is meant for the first provider. The others use their own default model, or, where they have none, that of the
+    request. Raises ConfigError if there is no provider.
+    """
+
+    def __init__(self, providers: Sequence[Provider], *, on: FallbackOn = is_retryable, name: str = "fallback") -> None:
+        if not providers:
+            raise ConfigError("FallbackProvider needs at least one provider")
+        self.providers = tuple(providers)
+        self.name = name
+        self.default_model = providers[0].default_model
+        self._leads_on = _rule(on)
+
+    def __repr__(self) -> str:
+        return f"<FallbackProvider {self.name}: {', '.join(provider.name for provider in self.providers)}>"
+
+    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Stream:
+        """The events of the first provider that answers; a failure is the last of them.
+
+        Raises ConfigError and InvalidInputError of the first provider itself; those of a later one come from the iteration.
+        """
+        return Stream(_Source(_Events(_Run(self.providers, self._leads_on, request), timeouts, retry)), raises=False)
+
+    def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncStream:
+        """As `events`, for an event loop."""
+        return AsyncStream(_AsyncSource(_AsyncEvents(_Run(self.providers, self._leads_on, request), timeouts, retry)), raises=False)
+
+    def close(self) -> None:
+        """Close all providers, in turn, even if closing one of them fails."""
+        with ExitStack() as stack:
+            for provider in reversed(self.providers):
+                close: Callable[[], object] | None = getattr(provider, "close", None)
+                if close is not None:
+                    stack.callback(close)
+
+    async def aclose(self) -> None:
+        """As `close`, for the connections of the running event loop."""
+        async with AsyncExitStack() as stack:
+            for provider in reversed(self.providers):
+                close: Callable[[], Awaitable[Any]] | None = getattr(provider, "aclose", None)
+                if close is not None:
+                    stack.push_async_callback(close)
+
+
+def _rule(on: FallbackOn) -> Callable[[ProviderError], bool]:
+    if isinstance(on, tuple):
+        return lambda error: isinstance(error, on)
+    if isinstance(on, type):
+        return lambda error: isinstance(error, on)
+    return on
+
+
+class _Run:
+    """One call: which provider is asked, what is held back, and what the consumer is told."""
+
+    def __init__(self, providers: Sequence[Provider], leads_on: Callable[[ProviderError], bool], request: Request) -> None:
+        self._providers = providers
+        self._leads_on = leads_on
+        self._request = request
+        self._asked = 0
+        self._attempts = 0  # of the providers that were given up
+        self._own = 1  # of the one that is asked
+        self._content = False
+        self._held: list[Event] = []
+
+    @property
+    def provider(self) -> Provider:
+        """Who is asked now."""
+        return self._providers[self._asked]
+
+    @property
+    def request(self) -> Request:
+        """What it is asked."""
+        if self._asked and self._request.model and self.provider.default_model:
+            return self._request.replace(model="")
+        return self._request
+
+    def take(self, event: Event) -> list[Event] | Retrying:
+        """The events to hand out; or, as a lone Retrying, that the next provider is to be asked."""
+        if self._content:
+            return [event]
+        if isinstance(event, Retrying):
+            self._own = event.attempt + 1
+            return [replace(event, attempt=self._attempts + event.attempt)]
+        if isinstance(event, Failed) and self._asked + 1 < len(self._providers) and self._leads_on(event.error):
+            self._attempts += self._own
+            self._own = 1
+            self._asked += 1
+            self._held.clear()
+            return Retrying(self._attempts, 0.0, event.error)
+        self._held.append(event)
+        if not isinstance(event, BlockStart | MessageStop | Failed):
+            return []
+        self._content = True
+        held, self._held = self._held, []
+        return held
+
+
+class _Events:
+    """The events of one call, blocking. `close` may come from any thread."""
+
+    def __init__(self, run: _Run, timeouts: Timeouts | None, retry: RetryPolicy | None) -> None:
+        self._run = run
+        self._timeouts = timeouts
+        self._retry = retry
+        self._ready: deque[Event] = deque()
+        self._closed = False
+        self._events: Iterator[Event] = self._ask()
+
+    def _ask(self) -> Iterator[Event]:
+        return iter(self._run.provider.events(self._run.request, timeouts=self._timeouts, retry=self._retry))
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        while not self._ready:
+            taken = self._run.take(next(self._events))
+            if isinstance(taken, Retrying):
+                _close(self._events)
+                self._events = self._ask()
+                if self._closed:  # meanwhile, by another thread
+                    _close(self._events)
+                self._ready.append(taken)
+            else:
+                self._ready.extend(taken)
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Leave the call that is under way."""
+        self._closed = True
+        _close(self._events)
+
+    def rate_limits(self) -> RateLimits | None:
+        """What the answer's headers said, once it has ended."""
+        return self._events.response().rate_limits if isinstance(self._events, Stream) else None
+
+
+def _close(events: Iterator[Event]) -> None:
+    close: Callable[[], object] | None = getattr(events, "close", None)
+    if close is not None:
+        close()
+
+
+class _AsyncEvents:
+    """As `_Events`, for an event loop."""
+
+    def __init__(self, run: _Run, timeouts: Timeouts | None, retry: RetryPolicy | None) -> None:
+        self._run = run
+        self._timeouts = timeouts
+        self._retry = retry
+        self._ready: deque[Event] = deque()
+        self._events: AsyncIterator[Event] = self._ask()
+
+    def _ask(self) -> AsyncIterator[Event]:
+        return aiter(self._run.provider.aevents(self._run.request, timeouts=self._timeouts, retry=self._retry))
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._ready:
+            taken = self._run.take(await anext(self._events))
+            if isinstance(taken, Retrying):
+                await self.aclose()
+                self._events = self._ask()
+                self._ready.append(taken)
+            else:
+                self._ready.extend(taken)
+        return self._ready.popleft()
+
+    async def aclose(self) -> None:
+        """Leave the call that is under way."""
+        close: Callable[[], Awaitable[object]] | None = getattr(self._events, "aclose", None)
+        if close is not None:
+            await close()
+
+    async def rate_limits(self) -> RateLimits | None:
+        """What the answer's headers said, once it has ended."""
+        return (await self._events.response()).rate_limits if isinstance(self._events, AsyncStream) else None
+
+
+class _Source(IteratorSource):
+    """Adds the rate limits of the provider that answered."""
+
+    def __init__(self, events: _Events) -> None:
+        super().__init__(events)
+        self._run = events
+
+    def pull(self) -> Sequence[Event]:
+        batch = super().pull()
+        if batch and isinstance(batch[-1], MessageStop):
+            self.rate_limits = self._run.rate_limits()
+        return batch
+
+
+class _AsyncSource(AsyncIteratorSource):
+    """As `_Source`, for an event loop."""
+
+    def __init__(self, events: _AsyncEvents) -> None:
+        super().__init__(events)
+        self._run = events
+
+    async def pull(self) -> Sequence[Event]:
+        batch = await super().pull()
+        if batch and isinstance(batch[-1], MessageStop):
+            self.rate_limits = await self._run.rate_limits()
+        return batch

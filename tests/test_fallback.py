@@ -1,0 +1,246 @@
+"""A provider over providers: who is asked, when, and what the consumer sees of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from dragoman import (
+    AuthError,
+    BlockStart,
+    ConfigError,
+    Event,
+    Failed,
+    InvalidRequestError,
+    MessageStart,
+    QuotaExceededError,
+    RateLimitedError,
+    Request,
+    Retrying,
+    ServerError,
+    Text,
+    TextDelta,
+    UsageUpdate,
+)
+from dragoman.errors import OverloadedError
+from dragoman.fallback import FallbackProvider
+from dragoman.response import Usage
+from dragoman.testing import ScriptedProvider
+
+REQUEST = Request("hi")
+BUSY = RateLimitedError("busy")
+
+
+def test_the_first_provider_that_answers_is_the_answer() -> None:
+    first, second, third = ScriptedProvider.of(BUSY), ScriptedProvider.of("second"), ScriptedProvider.of("third")
+    response = FallbackProvider([first, second, third]).complete(REQUEST)
+    assert (response.text, response.attempts) == ("second", 2)
+    assert [len(provider.requests) for provider in (first, second, third)] == [1, 1, 0]
+
+
+def test_a_provider_that_answers_is_the_only_one_asked() -> None:
+    first, second = ScriptedProvider.of("first"), ScriptedProvider.of("second")
+    assert FallbackProvider([first, second]).complete(REQUEST).text == "first"
+    assert second.requests == []
+
+
+def test_the_change_is_told_by_a_retrying_event_and_nothing_else_is_seen_of_the_attempt() -> None:
+    failing = ScriptedProvider([[MessageStart("msg_0", "m", provider="a", wire="w"), UsageUpdate(Usage(input=3)), Failed(BUSY)]])
+    events = list(FallbackProvider([failing, ScriptedProvider.of("fine")]).events(REQUEST))
+    change = events[0]
+    assert isinstance(change, Retrying)
+    assert (change.attempt, change.delay, change.error.kind) == (1, 0.0, "rate_limited")
+    assert [event.id for event in events if isinstance(event, MessageStart)] == ["msg_1"]
+    assert not [event for event in events if isinstance(event, UsageUpdate)]
+
+
+def test_nothing_is_tried_again_after_the_first_content() -> None:
+    begun = [MessageStart("msg_0", "m", provider="a", wire="w"), BlockStart(0, Text("")), TextDelta(0, "half")]
+    second = ScriptedProvider.of("second")
+    with FallbackProvider([ScriptedProvider([[*begun, Failed(BUSY)]]), second]).stream(REQUEST) as stream:
+        with pytest.raises(RateLimitedError):
+            stream.response()
+        assert stream.partial().text == "half"
+    assert second.requests == []
+
+
+@pytest.mark.parametrize("error", [InvalidRequestError("bad"), QuotaExceededError("spent"), AuthError("no")])
+def test_an_error_that_cannot_go_away_is_final(error: InvalidRequestError) -> None:
+    second = ScriptedProvider.of("second")
+    with pytest.raises(type(error)):
+        FallbackProvider([ScriptedProvider.of(error), second]).complete(REQUEST)
+    assert second.requests == []
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        QuotaExceededError,
+        (AuthError, QuotaExceededError),
+        lambda error: error.kind == "quota",
+    ],
+)
+def test_the_caller_names_the_errors(on: type[QuotaExceededError]) -> None:
+    fallback = FallbackProvider([ScriptedProvider.of(QuotaExceededError("spent"), BUSY), ScriptedProvider.of("paid")], on=on)
+    assert fallback.complete(REQUEST).text == "paid"
+    if on is QuotaExceededError:
+        with pytest.raises(RateLimitedError):
+            fallback.complete(REQUEST)  # not among those named
+
+
+def test_the_last_providers_error_is_the_calls_error() -> None:
+    fallback = FallbackProvider([ScriptedProvider.of(BUSY), ScriptedProvider.of(ServerError("down"))])
+    events = list(fallback.events(REQUEST))
+    assert [type(event) for event in events] == [Retrying, Failed]
+    assert events[-1] == Failed(ServerError("down"))
+
+
+def test_the_attempts_of_all_providers_are_counted_on() -> None:
+    first = ScriptedProvider([[Retrying(1, 0.5, BUSY), Retrying(2, 1.0, BUSY), Failed(BUSY)]])
+    second = ScriptedProvider([[Retrying(1, 0.5, OverloadedError("full")), *script_of("fine")]])
+    events = list(FallbackProvider([first, second]).events(REQUEST))
+    assert [event.attempt for event in events if isinstance(event, Retrying)] == [1, 2, 3, 4]
+
+
+def script_of(text: str) -> list[Event]:
+    return list(ScriptedProvider.of(text).events(REQUEST))
+
+
+def test_the_model_of_the_request_is_the_first_providers() -> None:
+    first = ScriptedProvider.of(BUSY, model="own-1")
+    second = ScriptedProvider.of(BUSY, model="own-2")
+    third = ScriptedProvider.of("fine", model="")
+    FallbackProvider([first, second, third]).complete(REQUEST.replace(model="asked"))
+    assert [provider.requests[0].model for provider in (first, second, third)] == ["asked", "", "asked"]
+
+
+def test_it_is_a_provider_like_any_other() -> None:
+    inner = FallbackProvider([ScriptedProvider.of(BUSY), ScriptedProvider.of(BUSY)], name="inner")
+    outer = FallbackProvider([inner, ScriptedProvider.of("last")])
+    assert (outer.name, outer.default_model) == ("fallback", "scripted-1")
+    assert repr(outer) == "<FallbackProvider fallback: inner, scripted>"
+    assert outer.complete(REQUEST).text == "last"
+
+
+def test_it_answers_in_an_event_loop() -> None:
+    first, second = ScriptedProvider.of(BUSY), ScriptedProvider.of("second")
+    response = asyncio.run(FallbackProvider([first, second]).acomplete(REQUEST))
+    assert (response.text, response.attempts) == ("second", 2)
+
+
+def test_an_async_failure_after_content_is_final() -> None:
+    begun = [MessageStart("msg_0", "m", provider="a", wire="w"), BlockStart(0, Text("")), TextDelta(0, "half")]
+    second = ScriptedProvider.of("second")
+
+    async def run() -> str:
+        async with FallbackProvider([ScriptedProvider([[*begun, Failed(BUSY)]]), second]).astream(REQUEST) as stream:
+            with pytest.raises(RateLimitedError):
+                await stream.response()
+            return stream.partial().text
+
+    assert asyncio.run(run()) == "half"
+    assert second.requests == []
+
+
+# ---- letting go
+
+
+class Plain:
+    """A provider of the four names only, with iterators that say when they are closed."""
+
+    name = "plain"
+    default_model = ""
+
+    def __init__(self, *events: Event) -> None:
+        self.closed: list[str] = []
+        self._events = events
+
+    def events(self, request: Request, *, timeouts: object = None, retry: object = None) -> Iterator[Event]:
+        try:
+            yield from self._events
+        finally:
+            self.closed.append("iterator")
+
+    async def aevents(self, request: Request, *, timeouts: object = None, retry: object = None) -> AsyncIterator[Event]:
+        try:
+            for event in self._events:
+                yield event
+        finally:
+            self.closed.append("async iterator")
+
+
+class Closing(Plain):
+    def close(self) -> None:
+        self.closed.append("provider")
+
+    async def aclose(self) -> None:
+        self.closed.append("provider, async")
+
+
+def test_leaving_early_leaves_the_provider_that_was_answering() -> None:
+    answering = Plain(*script_of("fine"))
+    with FallbackProvider([ScriptedProvider.of(BUSY), answering]).stream(REQUEST) as stream:
+        for event in stream:
+            if isinstance(event, BlockStart):
+                break
+    assert answering.closed == ["iterator"]
+
+
+def test_leaving_early_in_an_event_loop_leaves_the_provider_that_was_answering() -> None:
+    answering = Plain(*script_of("fine"))
+
+    async def run() -> None:
+        async with FallbackProvider([ScriptedProvider.of(BUSY), answering]).astream(REQUEST) as stream:
+            async for event in stream:
+                if isinstance(event, BlockStart):
+                    break
+
+    asyncio.run(run())
+    assert answering.closed == ["async iterator"]
+
+
+def test_a_provider_that_is_given_up_is_left() -> None:
+    given_up = Plain(Failed(BUSY))
+    FallbackProvider([given_up, ScriptedProvider.of("fine")]).complete(REQUEST)
+    asyncio.run(FallbackProvider([given_up, ScriptedProvider.of("fine")]).acomplete(REQUEST))
+    assert given_up.closed == ["iterator", "async iterator"]
+
+
+def test_closing_closes_all_that_can_be_closed() -> None:
+    providers = [Closing(), Plain(), Closing()]
+    with FallbackProvider(providers):
+        pass
+    assert [provider.closed for provider in providers] == [["provider"], [], ["provider"]]
+
+
+def test_closing_in_an_event_loop_closes_all() -> None:
+    providers = [Closing(), Closing()]
+    asyncio.run(FallbackProvider(providers).aclose())
+    assert [provider.closed for provider in providers] == [["provider, async"], ["provider, async"]]
+
+
+def test_one_that_cannot_be_closed_keeps_no_other_open() -> None:
+    class Stuck(Closing):
+        def close(self) -> None:
+            raise OSError("stuck")
+
+    last = Closing()
+    with pytest.raises(OSError, match="stuck"):
+        FallbackProvider([Stuck(), last]).close()
+    assert last.closed == ["provider"]
+
+
+def test_without_providers_there_is_nothing_to_ask() -> None:
+    with pytest.raises(ConfigError, match="at least one"):
+        FallbackProvider([])
+
+
+def test_a_mistake_that_the_first_provider_sees_comes_from_the_call_itself() -> None:
+    class Unready(Plain):
+        def events(self, request: Request, *, timeouts: object = None, retry: object = None) -> Iterator[Event]:
+            raise ConfigError("no key")
+
+    with pytest.raises(ConfigError, match="no key"):
+        FallbackProvider([Unready(), ScriptedProvider.of("second")]).events(REQUEST)
