@@ -12,8 +12,10 @@ mark must not come after a 5m one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
+
+from dragoman.wire.json_values import as_list, as_object, is_object
 
 __all__ = ["CARRIERS", "MARKS", "MARK_LIMIT", "MovedMark", "WireBlock", "add_marks", "carry", "settle_marks"]
 
@@ -113,8 +115,16 @@ def _is_marked_at_end(place: list[WireBlock]) -> bool:
 def _marks_in(blocks: Sequence[WireBlock]) -> Iterator[WireBlock]:
     """The marks of these blocks and of those within their content, in order."""
     for block in blocks:
-        content: Any = block.get("content") if block.get("type") == "tool_result" else None
-        if content.__class__ is list:
-            yield from _marks_in(content)
+        inner = _CONTENT.get(block.get("type", ""))
+        if inner is not None:
+            yield from _marks_in([part for part in as_list(inner(block)) if is_object(part)])
         if block.get("cache_control"):
             yield block["cache_control"]
+
+
+_CONTENT: dict[str, Callable[[WireBlock], Any]] = {
+    "tool_result": lambda block: block.get("content"),
+    "search_result": lambda block: block.get("content"),
+    "document": lambda block: as_object(block.get("source")).get("content"),
+}
+"""Where a block holds others."""
