@@ -184,13 +184,12 @@ def _unstorable(value: object, reason: str, verb: str = "stored") -> StorageErro
     seen: set[int] = set()
     while stack:
         path, item = stack.pop()
-        if isinstance(item, list | dict) and id(item) in seen:  # a list may hold itself
-            continue
-        seen.add(id(item))
         children = list(_children(item))
         if not children and (problem := _leaf_problem(item)):
             return StorageError(f"cannot be {verb}: {problem}, at {path}", path)
-        stack.extend((path + step, child) for step, child in reversed(children))
+        if children and id(item) not in seen:  # a list may hold itself
+            stack.extend((path + step, child) for step, child in reversed(children))
+            seen.add(id(item))
     return StorageError(f"cannot be {verb}: {reason}")
 
 
