@@ -66,7 +66,7 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     if len(request.messages) > MAX_MESSAGES:
         out.append(Problem("messages", "too_many_messages", f"more than {MAX_MESSAGES} messages", "drop or summarize the oldest"))
     if claude:
-        check_settings(request, model, api_version=api_version, max_tokens=getattr(wire, "max_tokens", None), out=out)
+        check_settings(request, model, api_version=api_version, out=out)
     if request.extra_body:
         _check_body(request, out)
     if request.tools or request.tool_choice is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,6 @@ from dragoman.message import (
     Base64,
     Block,
     Image,
-    InvalidReason,
     InvalidToolUse,
     Message,
     Opaque,
@@ -157,17 +156,10 @@ def _mended(block: Block, path: str, changes: list[Change]) -> Block | None:
 
 
 def _mended_call(call: ToolUse, path: str, changes: list[Change]) -> Block:
-    value = cast("Any", call.input)  # stores and hand-made values hold other things than dicts too
-    is_object = isinstance(cast("object", value), dict)
-    if is_object and not not_json(value, ""):
+    if not not_json(call.input, ""):
         return _named(call, path, changes)
-    if value == "":  # some stores write a call without arguments as ""
-        changes.append(Change(f"{path}.input", "tool_input", "an empty input became {}"))
-        return _named(replace(call, input={}), path, changes)
-    raw = value if isinstance(value, str) else _written(value)
-    changes.append(Change(f"{path}.input", "tool_input", "a call whose input is no JSON object became an invalid call"))
-    reason: InvalidReason = "invalid_json" if is_object else "not_an_object"
-    return _named(InvalidToolUse(call.id, call.name, raw, reason=reason, extra=call.extra), path, changes)
+    changes.append(Change(f"{path}.input", "not_json", "a call whose input JSON has no form for became an invalid call"))
+    return _named(InvalidToolUse(call.id, call.name, _written(call.input), reason="invalid_json", extra=call.extra), path, changes)
 
 
 def _written(value: object) -> str:

@@ -26,11 +26,11 @@ _INTERLEAVED = "interleaved-thinking"
 _THINKING_TYPES = {"enabled": "budget", "adaptive": "adaptive", "disabled": "off", "between_tools": "off"}
 
 
-def check_settings(request: Request, rules: ModelRules, *, api_version: str, max_tokens: int | None, out: list[Problem]) -> None:
-    """Append what is wrong with the parameters for the Messages API. `max_tokens` is the provider's default."""
+def check_settings(request: Request, rules: ModelRules, *, api_version: str, out: list[Problem]) -> None:
+    """Append what is wrong with the parameters for the Messages API."""
     mode, budget, clamp = _thinking(request)
-    limit = _max_tokens(request, rules, max_tokens, out)
-    _check_budget(request, rules, mode, budget, clamp, limit, out)
+    _check_max_tokens(request, rules, out)
+    _check_budget(request, rules, mode, budget, clamp, out)
     _check_thinking(rules, mode, out)
     _check_effort(request, rules, mode, out)
     _check_sampling(request, rules, mode, api_version, out)
@@ -64,22 +64,20 @@ def _thinking(request: Request) -> tuple[str, int | None, bool]:
     return "", None, False
 
 
-def _max_tokens(request: Request, rules: ModelRules, default: int | None, out: list[Problem]) -> int | None:
-    given = request.max_tokens if request.max_tokens is not None else request.extra_body.get("max_tokens", default)
-    if not isinstance(given, int):
-        return None
+def _check_max_tokens(request: Request, rules: ModelRules, out: list[Problem]) -> None:
+    given = request.max_tokens
+    if given is None:
+        return
     if given < 0:
         out.append(Problem("max_tokens", "max_tokens", f"{given} is negative", "give 1 or more; 0 only fills the prompt cache"))
     long_output = any(beta.startswith(_LONG_OUTPUT) for beta in request.betas)
     if rules.max_output is not None and given > rules.max_output and not long_output:
         text = f"{given} is more than the {rules.max_output} tokens that {rules.id} can write"
         out.append(Problem("max_tokens", "max_tokens", text, "lower it, or leave it out"))
-    return given
 
 
-def _check_budget(
-    request: Request, rules: ModelRules, mode: str, budget: int | None, clamp: bool, max_tokens: int | None, out: list[Problem]
-) -> None:
+def _check_budget(request: Request, rules: ModelRules, mode: str, budget: int | None, clamp: bool, out: list[Problem]) -> None:
+    """A max_tokens that is left out is made large enough, as far as the model's limit goes; one that is given is kept."""
     if mode != "budget" or clamp:
         return
     if budget is None:
@@ -89,7 +87,7 @@ def _check_budget(
         out.append(
             Problem("thinking", "thinking_budget", f"a budget of {budget} is below {MIN_BUDGET} tokens", "raise it, or pass clamp=True")
         )
-    ceiling = max_tokens if max_tokens is not None else rules.max_output
+    ceiling = request.max_tokens if request.max_tokens is not None else rules.max_output
     interleaved = any(beta.startswith(_INTERLEAVED) for beta in request.betas)  # there the budget spans all rounds of a turn
     if ceiling is not None and budget >= ceiling and not interleaved:
         text = f"a budget of {budget} leaves nothing of max_tokens {ceiling} for the answer"

@@ -245,9 +245,6 @@ class Turns:
                 self._call(block.id, block.name, i, j)
                 if block.cache is not None:
                     self.marked = True
-                if block.input.__class__ is not dict:
-                    self._not_a_dict(block.input, _path(i, j))
-                    continue
                 for value in block.input.values():
                     if value.__class__ not in _PLAIN and not (value.__class__ is float and isfinite(value)):
                         self._json(block.input, f"{_path(i, j)}.input")
@@ -327,12 +324,6 @@ class Turns:
         else:
             text = f"result for `{call_id}` does not follow its call at {_path(*place)} directly"
             self._add(path, "tool_result_orphan", text, "move it into the user turn right after the call, or use repair(…)")
-
-    def _not_a_dict(self, value: object, path: str) -> None:
-        if isinstance(value, dict):
-            self._json(cast("object", value), f"{path}.input")
-        elif value != "":  # some stores write a call without arguments as ""
-            self._add(f"{path}.input", "tool_input", "is no JSON object", "give a dict, or use InvalidToolUse for what the model wrote")
 
     def _json(self, value: object, path: str) -> None:
         where = not_json(value, path)
