@@ -1,7 +1,7 @@
 """One logical call, without I/O: attempts, hold-back, retries, timing, as a generator of steps.
 
 Strategy. `Call.steps()` says what to do next (`Send`, `Read`, `Release`, `Sleep`, `Emit`) and is told how it went; the two drivers in
-`provider.py` only carry the steps out, one blocking, one awaiting. So everything that can be wrong about a call is written once
+`driver.py` only carry the steps out, one blocking, one awaiting. So everything that can be wrong about a call is written once
 and tested without a network.
 
 Rules kept here: what an attempt gives is held back until its first BlockStart or its end, so that a retried attempt leaves no

@@ -2,17 +2,14 @@
 
 Strategy. A provider has two methods that matter, `events` and `aevents`; everything else follows from them. `HTTPProvider` prepares a
 request (defaults, local checks, encoding) in plain functions, so mistakes surface in the call itself, and leaves the rest to a
-`Call`, whose steps the two sources at the end of this file carry out: one blocks, one awaits, neither decides anything.
-
-No event loop is imported: the async transport offers `sleep`.
+`Call`, whose steps the drivers in `driver.py` carry out.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextvars import copy_context
-from threading import Event as Flag
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from urllib.parse import urlsplit
@@ -20,15 +17,16 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from dragoman.auth import NoAuth
-from dragoman.call import Call, Clock, Emit, Head, Read, Release, Send, Sleep, Step
-from dragoman.errors import ConfigError, InvalidInputError, ProviderError
+from dragoman.call import Call, Clock
+from dragoman.driver import AsyncCallSource, CallSource
+from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.event import Event, Failed
 from dragoman.hooks import CallInfo, CallSpan, TelemetrySetting, resolve_telemetry
 from dragoman.request import CacheMode, Request
-from dragoman.response import RateLimits, Response, Timing
+from dragoman.response import Response
 from dragoman.retry import RetryPolicy
 from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
-from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, Timeouts, Transport
+from dragoman.transport import AsyncTransport, Timeouts, Transport
 from dragoman.value import Value
 from dragoman.wire.base import Auth, EndpointWire, HTTPRequest, Wire
 from dragoman.wire.decoder import ValueDecoder
@@ -463,190 +461,3 @@ def _check_url(url: str, *, allow_http: bool) -> None:
     loopback = parts.hostname == "localhost" or parts.hostname == "::1" or parts.hostname.startswith("127.")
     if parts.scheme == "http" and not loopback and not allow_http:
         raise ConfigError(f"base_url {url!r} is plain http: keys and prompts would travel unprotected; use https or allow_http=True")
-
-
-# ---- the two drivers: carry out the steps of a call
-
-
-class _SourceBase:
-    """What both drivers know."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._steps: Generator[Step, Any, None] = call.steps()
-        self._aborted = False
-
-    @property
-    def timing(self) -> Timing:
-        """What the call has measured."""
-        return self._call.timing
-
-    @property
-    def rate_limits(self) -> RateLimits | None:
-        """What the answer's headers said."""
-        return self._call.rate_limits
-
-
-class CallSource(_SourceBase):
-    """The blocking driver. `abort` may come from any thread, at any time."""
-
-    def __init__(self, call: Call, transport: Transport) -> None:
-        super().__init__(call)
-        self._transport = transport
-        self._response: HTTPResponse | None = None
-        self._body: Iterator[bytes] = iter(())
-        self._wake = Flag()
-
-    def pull(self) -> Sequence[Event]:
-        """Carry out steps until there are events. None: the call is over, or was aborted."""
-        steps = self._steps
-        try:
-            step = next(steps)
-            while not isinstance(step, Emit):
-                try:
-                    answer = self._carry_out(step)
-                except ProviderError as error:
-                    if self._aborted:
-                        return []
-                    step = steps.throw(error)
-                else:
-                    if self._aborted:
-                        return []
-                    step = steps.send(answer)
-        except StopIteration:
-            return []
-        except BaseException:
-            self.abort()
-            raise
-        return step.events
-
-    def _carry_out(self, step: Step) -> Head | bytes | None:
-        match step:
-            case Read():
-                return self._read()
-            case Send(request, clocks):
-                clocks.resume()
-                try:
-                    self._response = response = self._transport.send(request, clocks)
-                finally:
-                    clocks.pause()
-                if self._aborted:  # between the answer's head and the line above
-                    response.close()
-                self._body = iter(response)
-                return Head(response.status, response.headers)
-            case Release():
-                self._release()
-            case Sleep(seconds):
-                self._wake.wait(seconds)
-            case Emit():
-                pass
-        return None
-
-    def _read(self) -> bytes:
-        clocks = self._call.clocks
-        clocks.resume()
-        try:
-            for data in self._body:
-                if data:
-                    return data
-            return b""
-        finally:
-            self._call.waited(clocks.pause())
-
-    def _release(self) -> None:
-        response, self._response = self._response, None
-        if response is not None:
-            response.close()
-
-    def abort(self) -> None:
-        """Stop at once: wake a waiting thread, shut the connection."""
-        self._aborted = True
-        self._wake.set()
-        self._call.clocks.abort()
-        self._release()
-
-
-class AsyncCallSource(_SourceBase):
-    """The driver for an event loop."""
-
-    def __init__(self, call: Call, transport: AsyncTransport) -> None:
-        super().__init__(call)
-        self._transport = transport
-        self._response: AsyncHTTPResponse | None = None
-        self._body: AsyncIterator[bytes] | None = None
-        self._pulling = False
-
-    async def pull(self) -> Sequence[Event]:
-        """Carry out steps until there are events. None: the call is over, or was aborted."""
-        steps = self._steps
-        self._pulling = True
-        try:
-            step = next(steps)
-            while not isinstance(step, Emit):
-                try:
-                    answer = await self._carry_out(step)
-                except ProviderError as error:
-                    if self._aborted:
-                        return []
-                    step = steps.throw(error)
-                else:
-                    if self._aborted:
-                        return []
-                    step = steps.send(answer)
-        except StopIteration:
-            return []
-        except BaseException:
-            self.abort()
-            raise
-        finally:
-            self._pulling = False
-            if self._aborted:
-                await self._release()
-        return step.events
-
-    async def _carry_out(self, step: Step) -> Head | bytes | None:
-        match step:
-            case Read():
-                return await self._read()
-            case Send(request, clocks):
-                clocks.resume()
-                try:
-                    self._response = response = await self._transport.send(request, clocks)
-                finally:
-                    clocks.pause()
-                self._body = aiter(response)
-                return Head(response.status, response.headers)
-            case Release():
-                await self._release()
-            case Sleep(seconds, clocks):
-                await self._transport.sleep(seconds, clocks)
-            case Emit():
-                pass
-        return None
-
-    async def _read(self) -> bytes:
-        clocks = self._call.clocks
-        assert self._body is not None
-        clocks.resume()
-        try:
-            async for data in self._body:
-                if data:
-                    return data
-            return b""
-        finally:
-            self._call.waited(clocks.pause())
-
-    async def _release(self) -> None:
-        response, self._response = self._response, None
-        if response is not None:
-            await response.close()
-
-    def abort(self) -> None:
-        """Stop at once, without waiting: the transport shuts the connection."""
-        self._aborted = True
-        self._call.clocks.abort()
-
-    async def close(self) -> None:
-        """Wait until the connection is shut. A pull under way in another task does it itself."""
-        if not self._pulling:
-            await self._release()
