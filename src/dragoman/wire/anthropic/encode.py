@@ -64,7 +64,7 @@ def encode(
     w, body = _body(request, label, max_tokens)
     if stream:
         body["stream"] = True
-    _add_extra_body(w, body, request.extra_body)
+    _add_extra_body(w, request, body, request.extra_body)
     http = _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
     settled = {"max_tokens": body["max_tokens"], "effort": as_object(body.get("output_config")).get("effort")}
     return msgspec.structs.replace(http, settled=settled)
@@ -75,7 +75,7 @@ def encode_count(
 ) -> HTTPRequest:
     """The call that counts the input tokens of the same request."""
     w, body = _body(request, label, max_tokens)
-    _add_extra_body(w, body, {key: value for key, value in request.extra_body.items() if key in COUNTED})
+    _add_extra_body(w, request, body, {key: value for key, value in request.extra_body.items() if key in COUNTED})
     body = {key: value for key, value in body.items() if key in COUNTED}
     return _http(w, request, body, COUNT_PATH, api_version, betas, "application/json")
 
@@ -97,9 +97,8 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
     if not model:
         _refuse_missing(request, label)
     row = rules(model)
-    given = request.extra_body.get("max_tokens")
-    if isinstance(given, int) and request.max_tokens is None:
-        default_max_tokens = given
+    if request.max_tokens is None and isinstance(given := request.extra_body.get("max_tokens"), int):
+        request = request.replace(max_tokens=given)
     w = Writer(keep_marks=request.cache != "off", thinking_as_text=request.foreign_thinking == "text")
     settings = settle(w, request, row, default_max_tokens)
     tools = write_tools(w, request)
@@ -176,9 +175,11 @@ def _metadata(w: Writer, request: Request) -> WireBlock | None:
     return None if user_id is None else {"user_id": user_id}
 
 
-def _add_extra_body(w: Writer, body: WireBlock, extra: Mapping[str, Any]) -> None:
+def _add_extra_body(w: Writer, request: Request, body: WireBlock, extra: Mapping[str, Any]) -> None:
     """What no field holds. Standard fields win, whether to stream among them; `messages` stays last."""
     ours: WireBlock = {"stream": False, **body}
+    if request.max_tokens is None and "max_tokens" in extra:
+        del ours["max_tokens"]  # only our own default
     messages = body.pop("messages")
     for key, value in extra.items():
         if key == "cache_control" and not w.keep_marks:
