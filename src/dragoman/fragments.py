@@ -91,16 +91,12 @@ def parse_input(raw: str) -> dict[str, Any] | InvalidReason:
         return "invalid_json"
     try:
         value = msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-        if _is_cut_off(raw, error):
-            return "incomplete"
-        clean = _ESCAPES.sub(_whole, scrub(raw))
-        if clean == raw:
-            return "invalid_json"
+    except (msgspec.MsgspecError, UnicodeEncodeError):  # a lone surrogate is refused, near the end even as "truncated"
+        raw = _ESCAPES.sub(_whole, scrub(raw))
         try:
-            value = msgspec.json.decode(clean)
-        except msgspec.MsgspecError as second:
-            return "incomplete" if _is_cut_off(clean, second) else "invalid_json"
+            value = msgspec.json.decode(raw)
+        except msgspec.MsgspecError as error:
+            return "incomplete" if _is_cut_off(raw, error) else "invalid_json"
     return value if _is_object(value) else "not_an_object"
 
 
