@@ -210,6 +210,7 @@ def test_probe_asks_the_real_model() -> None:
 
     assert outcome.code == 0
     assert outcome.out.strip()
+    assert "a toy model" in outcome.err.splitlines()[0]
     assert " · input " in outcome.err
     assert " tokens/s" in outcome.err
 

@@ -17,6 +17,9 @@ from dragoman.stream import IteratorSource, Stream
 
 __all__ = ["probe"]
 
+TOY = "SmolLM2-135M, a toy model on this machine: it shows that everything works, and is often wrong"
+"""What is said before the local model answers."""
+
 PROMPT_LIMIT = 32 * 1024 * 1024
 """Bytes of a prompt that are read from standard input; no provider takes more."""
 
@@ -44,6 +47,8 @@ def probe(
     if not request.messages[0].text.strip():
         raise UsageError("the prompt is empty: give --prompt TEXT, or text on standard input")
     screen = Screen()
+    if provider == "local" and not model:
+        screen.note(f"{TOY}\n")
     with client(provider, model) as answering, events_of(answering, request) as stream:
         return _watch(stream, screen, _json_lines(screen) if json else Printer(screen, thinking=show_thinking).show)
 
