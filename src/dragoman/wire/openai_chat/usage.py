@@ -123,7 +123,7 @@ def reported_cost(raw: dict[str, Any]) -> Decimal | None:
     if isinstance(cost, int | float) and not isinstance(cost, bool):
         return Decimal(str(cost))
     ticks = raw.get("cost_in_usd_ticks")
-    if isinstance(ticks, int) and not isinstance(ticks, bool):
+    if isinstance(ticks, int) and ticks > 0:  # 0 where xAI's models run at Azure, which bills apart
         return Decimal(ticks).scaleb(-_TICKS_PER_DOLLAR)
     return None
 
