@@ -199,7 +199,10 @@ class Accumulator:
         entry = self._entries.get(event.index)
         if entry is not None and entry.done is None and isinstance(entry.start, _DELTAS[type(event)]):
             return entry
-        block = "no block was started" if entry is None else f"the block is a {'finished ' * (entry.done is not None)}{entry.start.type}"
+        if entry is None:
+            block = "no such block was started"
+        else:
+            block = f"the block is of type {entry.start.type}" + " and finished" * (entry.done is not None)
         raise ProtocolError(f"{event.type} for block {event.index}: {block}")
 
     # ---- what there is
