@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 import dragoman
-from dragoman import Anthropic, ConfigError, Request, RetryPolicy, Timeouts, connect
-from dragoman.connect import split_model
+from dragoman import Anthropic, ConfigError, HTTPProvider, OpenAIChat, OpenAIResponses, Request, RetryPolicy, Timeouts, connect
+from dragoman.names import CHAT_HOSTS, RESPONSES_HOSTS
 from dragoman.settings import Environment
+from dragoman.vendors import split_model
+from dragoman.wire.anthropic import AnthropicWire
+from dragoman.wire.base import HTTPRequest
 
 VARIABLES = (
     "DRAGOMAN_ANTHROPIC_API_KEY",
@@ -173,6 +176,73 @@ def test_a_credentials_source_may_give_a_token() -> None:
     assert repr(Credentials(auth_token="t-1")) == "Credentials(auth_token)"
     with pytest.raises(ConfigError, match=r"^Anthropic API key is required"):
         headers(Anthropic(credentials=lambda: ""))
+
+
+# ---- OpenAI's protocols and their hosts
+
+
+def sent(provider: object, model: str = "m-1") -> HTTPRequest:
+    assert isinstance(provider, HTTPProvider)
+    return provider._auth.apply(provider.http_request(Request("hi", model=model)))
+
+
+@pytest.mark.parametrize("name", CHAT_HOSTS)
+def test_every_chat_host_has_a_row_and_an_address_or_says_how_to_give_one(name: str) -> None:
+    settings = {"base_url": "https://res.test/openai/v1"} if name == "azure" else {}
+    request = sent(connect(f"{name}:m-1", api_key="k-123456", **settings))
+    assert request.url.endswith("/chat/completions")
+    assert request.headers["api-key" if name == "azure" else "authorization"].removeprefix("Bearer ") == "k-123456"
+
+
+@pytest.mark.parametrize("host", RESPONSES_HOSTS)
+def test_every_responses_host_speaks_responses(host: str) -> None:
+    settings = {"base_url": "https://res.test/openai/v1"} if host == "azure" else {}
+    assert sent(connect(f"{host}-responses:m-1", api_key="k-123456", **settings)).url.endswith("/responses")
+
+
+def test_an_azure_endpoint_variable_names_the_resource_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="AZURE_OPENAI_ENDPOINT"):
+        connect("azure:m-1", api_key="k")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://res.openai.azure.com/")
+    assert sent(connect("azure:m-1", api_key="k-123456")).url == "https://res.openai.azure.com/openai/v1/chat/completions"
+
+
+def test_a_local_server_needs_no_key_and_a_vendor_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert "authorization" not in sent(connect("ollama:m-1")).headers
+    for name in ("openai", "openai-responses"):
+        with pytest.raises(ConfigError, match=r"^OpenAI API key is required.*OPENAI_API_KEY"):
+            sent(connect(f"{name}:m-1"))
+
+
+def test_a_base_url_without_a_dialect_is_a_generic_server() -> None:
+    provider = OpenAIChat(base_url="http://localhost:9/v1")
+    assert (sent(provider).url, provider.name) == ("http://localhost:9/v1/chat/completions", "openai-compatible")
+
+
+def test_silence_is_no_sign_of_death_where_nothing_is_sent_while_thinking() -> None:
+    assert OpenAIChat(api_key="k").timeouts.idle == OpenAIResponses(api_key="k").timeouts.idle == 300
+
+
+def test_a_wire_of_another_package_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wire(AnthropicWire):
+        base_url = "https://other.test"
+        key_variables = ("OTHER_KEY",)
+
+    class Entry:
+        value = "other:Wire"
+
+        def __init__(self, load: object) -> None:
+            self.load = lambda: load
+
+    found: dict[str, list[Entry]] = {"other": [Entry(Wire)], "broken": [Entry(None)]}
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name: found.get(name, []) if group == "dragoman.wires" else [])
+    request = sent(connect("other:m-1", api_key="k-123456"))
+    assert (request.url, request.headers["authorization"]) == ("https://other.test/v1/messages", "Bearer k-123456")
+    with pytest.raises(ConfigError, match=r"^other API key is required.*OTHER_KEY"):
+        sent(connect("other:m-1"))
+    with pytest.raises(ConfigError, match=r"wire 'broken' of other:Wire cannot be loaded"):
+        connect("broken:m")
 
 
 # ---- other settings of the environment

@@ -111,13 +111,15 @@ from dragoman.storage import from_json, to_json
 if TYPE_CHECKING:
     from dragoman.catalog import ModelInfo
     from dragoman.catalog.cost import Cost, Price, context_used, cost
-    from dragoman.connect import Anthropic, connect
+    from dragoman.connect import connect
+    from dragoman.fallback import FallbackProvider
     from dragoman.history import Repaired, problems, repair, replayable
     from dragoman.provider import HTTPProvider, Provider, ProviderBase
     from dragoman.retry import RetryPolicy
     from dragoman.stream import AsyncStream, Stream
     from dragoman.tenants import Tenants
     from dragoman.transport import Timeouts
+    from dragoman.vendors import Anthropic, OpenAIChat, OpenAIResponses
 
 __all__ = [
     "Accumulator",
@@ -141,6 +143,7 @@ __all__ = [
     "DragomanError",
     "Event",
     "Failed",
+    "FallbackProvider",
     "FileId",
     "HTTPProvider",
     "Image",
@@ -158,6 +161,8 @@ __all__ = [
     "Notice",
     "Opaque",
     "OpaqueEvent",
+    "OpenAIChat",
+    "OpenAIResponses",
     "Origin",
     "OutputFormat",
     "OutputParseError",
@@ -231,8 +236,11 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Anthropic": "dragoman.connect",
+    "Anthropic": "dragoman.vendors",
+    "OpenAIChat": "dragoman.vendors",
+    "OpenAIResponses": "dragoman.vendors",
     "connect": "dragoman.connect",
+    "FallbackProvider": "dragoman.fallback",
     "Cost": "dragoman.catalog.cost",
     "Price": "dragoman.catalog.cost",
     "context_used": "dragoman.catalog.cost",

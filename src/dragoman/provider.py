@@ -165,6 +165,7 @@ class Defaults(Value, frozen=True, kw_only=True):
     """What a provider fills in where a request says nothing. Betas, headers and extra_body are added to the request's own."""
 
     model: str = ""
+    max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -179,7 +180,7 @@ class Defaults(Value, frozen=True, kw_only=True):
         changes: dict[str, Any] = {}
         if not request.model and self.model:
             changes["model"] = self.model
-        for name in ("temperature", "top_p", "top_k", "cache"):
+        for name in ("max_tokens", "temperature", "top_p", "top_k", "cache"):
             if getattr(request, name) is None and getattr(self, name) is not None:
                 changes[name] = getattr(self, name)
         if self.stop_sequences and not request.stop_sequences:
