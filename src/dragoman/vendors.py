@@ -153,11 +153,6 @@ class _OpenAI(HTTPProvider):
         base_url: str | None,
         api_key: str | None,
         source: CredentialsSource | None,
-        environment: Environment,
-        label: str,
-        base_url: str | None,
-        api_key: str | None,
-        source: CredentialsSource | None,
     ) -> tuple[str, Auth]:
         """The base URL and the credentials. Raises ConfigError if there is no URL."""
         url = base_url or ""
