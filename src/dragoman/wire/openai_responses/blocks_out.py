@@ -345,7 +345,7 @@ def _are_dicts(value: Any) -> bool:
 
 
 def _cut(text: str, lengths: Sequence[int]) -> list[str] | None:
-    """The parts of a text that were joined by a blank line; None if it no longer has those lengths."""
+    """The parts of a text that were joined by a blank line; None if it is no longer made of parts of those lengths."""
     if not lengths:
         return [text] if text else []
     if len(text) != sum(lengths) + len(PARAGRAPH) * (len(lengths) - 1):
@@ -355,7 +355,7 @@ def _cut(text: str, lengths: Sequence[int]) -> list[str] | None:
     for length in lengths:
         parts.append(text[start : start + length])
         start += length + len(PARAGRAPH)
-    return parts
+    return parts if PARAGRAPH.join(parts) == text else None
 
 
 def _spelled(value: dict[str, Any], raw: Any) -> str:

@@ -19,11 +19,12 @@ _DIGEST = 16
 class CallIds:
     """The ids of one request, in the order in which its calls and results are written."""
 
-    __slots__ = ("_open", "_uses")
+    __slots__ = ("_answered", "_open", "_uses")
 
     def __init__(self) -> None:
         self._uses: dict[str, int] = {}
         self._open: dict[str, list[str]] = {}  # our id → the wire ids of its calls that no result has answered
+        self._answered: dict[str, str] = {}  # our id → the wire id of the call that was answered last
 
     def call(self, id: str) -> str:
         """The wire id of a call."""
@@ -35,9 +36,11 @@ class CallIds:
     def result(self, id: str) -> str:
         """The wire id of the call that a result answers; of several calls with one id each result takes the next."""
         waiting = self._open.get(id)
-        if not waiting:  # the call is not in this request: it is part of the conversation that the provider holds
+        if waiting:
+            self._answered[id] = waiting.pop(0)
+        elif id not in self._answered:  # its call is not in this request: it is part of the conversation that the provider holds
             return id if len(id) <= CALL_ID_LIMIT else _digested(id, 1)
-        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        return self._answered[id]
 
 
 def _digested(id: str, use: int) -> str:

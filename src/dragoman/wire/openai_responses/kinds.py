@@ -89,7 +89,7 @@ USER_SIDE = frozenset({"mcp_approval_response", "additional_tools", "configurati
 
 def role_of(item: dict[str, Any], own_tools: frozenset[str] = frozenset()) -> Role:
     """What an output item becomes. `own_tools` are the names of the caller's tools, which no table of the provider's names overrules."""
-    kind = item.get("type")
+    kind = str_of(item.get("type"))
     if kind == "message":
         return "message" if item.get("content") is None or is_list(item["content"]) else "opaque"
     if kind == "reasoning":
@@ -98,7 +98,7 @@ def role_of(item: dict[str, Any], own_tools: frozenset[str] = frozenset()) -> Ro
         return "pair"
     if kind == "image_generation_call":
         return "image"
-    if kind == "custom_tool_call" and item.get("name") in HIDDEN_SERVER_TOOLS - own_tools:
+    if kind == "custom_tool_call" and str_of(item.get("name")) in HIDDEN_SERVER_TOOLS - own_tools:
         return "pair"
     if kind == "shell_call" and _in_container(item):
         return "use"
