@@ -134,7 +134,7 @@ class _Reader:
                 "reasoning",
                 "reasoning_content",
             ):
-                return [Thinking(value, extra={WIRE: {"field": key}})] if value else []
+                return [Thinking(value, extra={WIRE: {"field": key}})] if value else None
             case "reasoning_details" if dialect.thinking_details and is_list(value):
                 details = [_detail(as_object(detail)) for detail in value]
                 return None if None in details else [detail for detail in details if detail is not None]
