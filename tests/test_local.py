@@ -341,15 +341,15 @@ def test_what_a_request_leaves_open_is_filled_in_for_a_toy() -> None:
 
     assert (prepared.model, prepared.max_tokens) == ("smollm2-135m-instruct", 256)
     assert prepared.system
-    assert prepared.extra_body == {"chat_template_kwargs": {"enable_thinking": False}}
+    assert prepared.extra_body == {}
 
 
 def test_what_a_request_says_is_kept() -> None:
-    request = Request("hi", system="Be brief.", max_tokens=5, temperature=1.0, extra_body={"chat_template_kwargs": {"x": 1}})
+    own = {"chat_template_kwargs": {"enable_thinking": False}}
+    request = Request("hi", system="Be brief.", max_tokens=5, temperature=1.0, extra_body=own, thinking=ThinkingConfig.adaptive())
     prepared = local_provider().prepare(request)
 
-    assert (prepared.system, prepared.max_tokens, prepared.temperature) == ("Be brief.", 5, 1.0)
-    assert prepared.extra_body == {"chat_template_kwargs": {"x": 1}}
+    assert prepared == request.replace(model="smollm2-135m-instruct")
 
 
 @pytest.mark.parametrize(
@@ -468,6 +468,14 @@ class TestRealModel:
         response = model.complete(Request("What is 2 + 2?", thinking=ThinkingConfig.off(), max_tokens=8))
 
         assert [block.type for block in response.message.content] == ["text"]
+
+    def test_tokens_are_counted_as_they_are_read(self, model: HTTPProvider) -> None:
+        request = Request([user("What is 2 + 2?"), assistant("4"), user("And 3 + 3?")], system="Be brief.", max_tokens=1)
+
+        assert model.count_tokens(request) == model.complete(request).usage.total_input
+
+    def test_its_one_model_is_listed(self, model: HTTPProvider) -> None:
+        assert [info.id for info in model.models()] == ["smollm2-135m-instruct"]
 
     def test_a_prompt_beyond_the_context_is_an_overflow(self, model: HTTPProvider) -> None:
         with pytest.raises(ContextOverflowError) as caught:

@@ -19,6 +19,8 @@ from dragoman.catalog.capabilities import known
 from dragoman.cli import main
 from dragoman.cli.app import run
 from dragoman.local import SMOLLM2
+from dragoman.testing import Answer, WireServer
+from dragoman.testing.scenarios import SCENARIOS
 from tests.cli.command import COMMAND, TIMEOUT, dragoman, environment, invoke
 from tests.test_local import BODY, TINY, Pip, real
 
@@ -43,7 +45,7 @@ def test_help_loads_no_command(tmp_path: Path) -> None:
     shown, _, modules = done.stdout.partition("MODULES ")
 
     assert shown.splitlines()[-1] == "0"
-    assert all(command in shown for command in ("probe", "replay", "models", "local"))
+    assert all(command in shown for command in ("probe", "replay", "models", "serve-faults", "local"))
     assert HEAVY & set(modules.split()) == set()
 
 
@@ -112,6 +114,87 @@ def test_no_model_of_that_name_is_exit_code_2() -> None:
 
     assert (outcome.code, outcome.out) == (2, "")
     assert "no model with 'gpt' in its id" in outcome.err
+
+
+def test_models_of_a_provider_are_asked_for() -> None:
+    page = {
+        "data": [
+            {
+                "type": "model",
+                "id": "claude-test-1",
+                "max_input_tokens": 200000,
+                "max_tokens": 64000,
+                "lifecycle": "deprecated",
+                "retires_at": "2027-01-22T00:00:00Z",
+                "capabilities": {
+                    "thinking": {"supported": True, "types": {"enabled": {"supported": True}, "adaptive": {"supported": False}}}
+                },
+            },
+            {"type": "model", "id": "claude-test-2"},
+        ],
+        "has_more": False,
+    }
+    with WireServer(Answer(headers={"content-type": "application/json"}, body=page)) as server:
+        outcome = invoke("models", "--provider", "anthropic", ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=server.url)
+    rows = [row.split() for row in outcome.out.splitlines()]
+
+    assert outcome.code == 0
+    assert rows[1:] == [
+        ["claude-test-1", "200,000", "64,000", "budget", "deprecated,", "goes", "2027-01-22"],
+        ["claude-test-2", "?", "?", "?"],
+    ]
+
+
+# ---- serve-faults
+
+
+def test_serve_faults_explains_every_scenario() -> None:
+    outcome = invoke("serve-faults", "--list")
+    names = [line for line in outcome.out.splitlines() if not line.startswith(" ")]
+
+    assert outcome.code == 0
+    assert names == list(SCENARIOS)
+    assert outcome.out.count("    client: ") == len(names)
+
+
+def test_serve_faults_plays_a_scenario_until_interrupted() -> None:
+    command = [*COMMAND, "serve-faults", "--scenario", "overloaded"]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        outcome = invoke(
+            *("probe", "--model", "claude-test-1", "--prompt", "Hi"),
+            ANTHROPIC_API_KEY="sk-test",
+            ANTHROPIC_BASE_URL=address,
+            DRAGOMAN_PROVIDER_MAX_RETRIES="0",
+        )
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=TIMEOUT)
+
+    assert outcome.code == 1
+    assert "OverloadedError" in outcome.err
+    assert process.returncode == 130
+    assert err.startswith("overloaded: a correct client must ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [([], "name a scenario: --scenario NAME; --list explains each"), (["--scenario", "nope"], "no scenario is called 'nope'")],
+    ids=["none", "unknown"],
+)
+def test_serve_faults_without_a_scenario_is_exit_code_2(arguments: list[str], said: str) -> None:
+    outcome = invoke("serve-faults", *arguments)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err
+
+
+def test_serve_faults_on_a_port_that_is_taken_is_exit_code_2() -> None:
+    with WireServer() as server:
+        outcome = invoke("serve-faults", "--scenario", "good", "--port", str(server.port))
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"cannot listen on 127.0.0.1:{server.port}" in outcome.err
 
 
 # ---- local

@@ -113,14 +113,32 @@ def replay(
 @app.command()
 def models(
     filter: Annotated[str, typer.Argument(help="Only ids that contain this.", metavar="[TEXT]", show_default=False)] = "",
+    provider: Annotated[str, typer.Option(help="Ask this provider, instead of the built-in catalogue.")] = "",
     json: Json = False,
 ) -> None:
-    """List the models that the catalogue knows, and what they accept. Offline."""
+    """List models and what they accept: those the built-in catalogue knows, offline, or those a provider offers."""
 
     def command() -> int:
         from dragoman.cli.models import models
 
-        return models(filter=filter, json=json)
+        return models(filter=filter, provider=provider, json=json)
+
+    raise typer.Exit(guarded(command))
+
+
+@app.command("serve-faults")
+def serve_faults(
+    scenario: Annotated[str, typer.Option(help="Which bad day.", metavar="NAME")] = "",
+    list_: Annotated[bool, typer.Option("--list", help="Explain every scenario, and what a correct client must do.")] = False,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 is a free one.", min=0, max=65535)] = 0,
+) -> None:
+    """Be a provider on a bad day, for testing any client of the Messages protocol; prints the address."""
+
+    def command() -> int:
+        from dragoman.cli.faults import list_scenarios, serve_scenario
+
+        return list_scenarios() if list_ else serve_scenario(scenario, host=host, port=port)
 
     raise typer.Exit(guarded(command))
 

@@ -24,7 +24,11 @@ from dragoman.wire.base import ServerWire, Wire
 
 __all__ = ["WIRES", "replay", "wire_named"]
 
-WIRES: dict[str, str] = {"anthropic": "dragoman.wire.anthropic:AnthropicWire"}
+WIRES: dict[str, str] = {
+    "anthropic": "dragoman.wire.anthropic:AnthropicWire",
+    "openai-chat": "dragoman.wire.openai_chat:OpenAIChatWire",
+    "openai-responses": "dragoman.wire.openai_responses:OpenAIResponsesWire",
+}
 """Each `--wire` name and the class that decodes it."""
 
 _CONTENT_TYPES = {".sse": "text/event-stream", ".json": "application/json"}

@@ -188,14 +188,15 @@ class LocalProvider(HTTPProvider):
         request = super().prepare(request)
         thinking = request.thinking
         thinks = thinking is not None and thinking.mode != "off"
-        body: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": thinks}}
         changes: dict[str, Any] = {}
         if request.max_tokens is None:
             budget = (thinking.budget_tokens or THINKING_TOKENS) if thinking is not None and thinks else 0
             changes["max_tokens"] = MAX_TOKENS + budget
         if not request.system and not (request.messages and request.messages[0].role == "system"):
             changes["system"] = self._system
-        return request.replace(extra_body={**body, **request.extra_body}, **changes)
+        if thinks:
+            changes["extra_body"] = {"chat_template_kwargs": {"enable_thinking": True}, **request.extra_body}
+        return request.replace(**changes)
 
 
 def local_provider(

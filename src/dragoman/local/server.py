@@ -107,6 +107,7 @@ def _engine(path: Path, *, name: str, template: str | None, threads: int, port: 
     params.verbosity = 0  # standard error belongs to the program
     params.port = port
     params.api_keys = [key] if key else []
+    params.default_template_kwargs = {"enable_thinking": "false"}  # a request that wants thinking says so
     params.sampling.temp = 0.0  # for requests that do not say; beside thinking the protocol allows none
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
