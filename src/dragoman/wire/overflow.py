@@ -11,7 +11,7 @@ import re
 
 __all__ = ["is_overflow"]
 
-_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"})
+_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"})
 _PATTERNS = re.compile(
     r"prompt is too long"
     r"|input is too long"
