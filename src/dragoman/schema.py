@@ -34,6 +34,13 @@ Schema = dict[str, Any]
 _REFS = "#/$defs/{name}"
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
 _KEPT = frozenset({"type", "title", "description", "enum", "const"})
+_NOTED = (
+    *("format", "pattern", "minLength", "maxLength", "contentEncoding"),
+    *("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"),
+    *("minItems", "maxItems", "uniqueItems", "items in order"),
+    *("default", "examples"),
+)
+"""The order in which a description tells what is not kept; what is not named here follows, by name."""
 _NOTED_NOWHERE = frozenset({"discriminator", "$schema"})
 """Say nothing that the rest of the schema does not say."""
 
@@ -109,7 +116,8 @@ def tool_of(function: Callable[..., object], *, strict: bool = False) -> Tool:
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise TypeError(f"{name}(): an annotation cannot be resolved: {error}") from error
+        unresolved = [p.name for p in inspect.signature(function).parameters.values() if error.name and error.name in str(p.annotation)]
+        raise TypeError(f"{name}(): the annotation of {', '.join(unresolved) or 'the result'} cannot be resolved: {error}") from error
     doc = inspect.getdoc(function) or ""
     texts = _parameter_docs(doc)
     properties: Schema = {}
@@ -260,7 +268,8 @@ def _strict(schema: Schema, path: str) -> Schema:
     elif not strict.keys() & {"type", "enum", "const", "anyOf", "allOf"} or (schema.get("type") == "array" and "items" not in strict):
         raise TypeError(f"{path} may hold anything, which no provider can enforce: give it a type, or pass OutputFormat your own schema")
     if notes:
-        said = ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in notes.items())
+        order = sorted(notes, key=lambda key: (_NOTED.index(key) if key in _NOTED else len(_NOTED), key))
+        said = ", ".join(f"{key}: {json.dumps(notes[key], ensure_ascii=False)}" for key in order)
         strict["description"] = f"{strict['description']}\n\n{{{said}}}" if "description" in strict else f"{{{said}}}"
     return strict
 
