@@ -15,7 +15,7 @@ from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
 from dragoman.message import Base64, Document, Image, Opaque, Parts, PlainText, Text, Url, sniff_image
 
-__all__ = ["IMAGE_TYPES", "check_document", "check_image", "image_type", "not_json"]
+__all__ = ["IMAGE_TYPES", "check_document", "check_image", "image_type", "is_broken", "not_json"]
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
 """What may be sent as an image; `image/jpg` is written as `image/jpeg`."""
@@ -101,6 +101,18 @@ def check_document(block: Document, path: str, rules: ModelRules, *, claude: boo
                 check_image(part, where, rules, claude=claude, out=out)
             elif not isinstance(part, Text | Opaque):
                 out.append(Problem(where, "block_unsupported", "a document holds text and images only", "move it out of the document"))
+
+
+def is_broken(text: str) -> bool:
+    """Whether half a character (a lone surrogate) is in a text; two halves that stand together are one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        try:
+            text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            return True
+    return False
 
 
 def not_json(value: object, path: str) -> str:

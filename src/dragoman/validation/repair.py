@@ -30,7 +30,7 @@ from dragoman.message import (
     ToolResult,
     ToolUse,
 )
-from dragoman.validation.media import image_type, not_json
+from dragoman.validation.media import image_type, is_broken, not_json
 from dragoman.validation.tools import TOOL_NAME
 from dragoman.validation.turns import has_content
 
@@ -144,7 +144,7 @@ def _mended(block: Block, path: str, changes: list[Change]) -> Block | None:
         return _mended_call(block, path, changes)
     if isinstance(block, InvalidToolUse):
         return _named(block, path, changes)
-    if isinstance(block, Thinking) and block.signature and not _encodes(block.text):
+    if _is_broken_thinking(block):
         changes.append(Change(path, "broken_unicode", "signed thinking that cannot be sent unchanged was left out"))
         return None
     if isinstance(block, Image):
@@ -189,12 +189,10 @@ def _labelled(image: Image, path: str, changes: list[Change]) -> Image:
     return replace(image, source=replace(source, media_type=shown))
 
 
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _is_broken_thinking(block: Block) -> bool:
+    if isinstance(block, Thinking):
+        return bool(block.signature) and is_broken(block.text + block.signature)
+    return isinstance(block, RedactedThinking) and is_broken(block.data)
 
 
 # ---- turns
@@ -291,7 +289,7 @@ def _pair(turns: Sequence[_Turn], changes: list[Change]) -> list[_Item]:
         calls = _calls(turn) if turn.role == "assistant" else []
         done += turn.items
     _fill_in(done, calls, changes)
-    return done
+    return [item for item in done if item.blocks or not item.message.content]  # no message of which all was left out
 
 
 def _answer(turn: _Turn, calls: Sequence[tuple[str, bool]], changes: list[Change]) -> None:

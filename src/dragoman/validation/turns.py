@@ -37,7 +37,7 @@ from dragoman.message import (
 )
 from dragoman.request import Request
 from dragoman.validation.dialect import Dialect
-from dragoman.validation.media import check_document, check_image, not_json
+from dragoman.validation.media import check_document, check_image, is_broken, not_json
 from dragoman.validation.tools import TOOL_NAME
 
 __all__ = ["Turns", "has_content"]
@@ -250,8 +250,8 @@ class Turns:
                         self._json(block.input, f"{_path(i, j)}.input")
                         break
             elif isinstance(block, Thinking):
-                if block.signature and not block.text.isascii():
-                    self._signed(block.text, _path(i, j))
+                if block.signature and not (block.text.isascii() and block.signature.isascii()):
+                    self._signed(block.text + block.signature, _path(i, j))
             elif isinstance(block, InvalidToolUse):
                 self._call(block.id, block.name, i, j, invalid=True)
             else:
@@ -331,9 +331,7 @@ class Turns:
             self._add(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
 
     def _signed(self, text: str, path: str) -> None:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
+        if is_broken(text):
             reason = "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed"
             self._add(path, "broken_unicode", reason, "leave this block out")
 
@@ -358,6 +356,8 @@ class Turns:
                 self._add(path, "api_version", "this API version takes no document in an assistant message", "move it to a user message")
         elif isinstance(block, ServerToolUse):
             self._json(block.input, f"{path}.input")
+        elif isinstance(block, RedactedThinking):
+            self._signed(block.data, path)
         elif isinstance(block, Opaque) and block.wire == self.wire and not _is_block(block.data):
             self._add(path, "not_a_block", "is an event of a stream or has no type", "send finished blocks only")
 

@@ -1,0 +1,114 @@
+"""What holds for every history: what `problems` accepts encodes, `repair` leaves nothing to find, nothing is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import (
+    Base64,
+    Image,
+    InvalidToolUse,
+    Message,
+    RedactedThinking,
+    Refusal,
+    Request,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    problems,
+    repair,
+    replayable,
+)
+from dragoman.wire.anthropic import AnthropicWire
+
+from .strategies import messages as any_messages
+
+WIRE = AnthropicWire()
+
+# few ids and mostly plausible turns, so that calls and results meet in every way
+ids = st.sampled_from(["a", "b", "x:1"])
+words = st.sampled_from(["", "  ", "hi", "\ud800"])
+inputs: st.SearchStrategy[dict[str, Any]] = st.sampled_from([{}, {"n": 1}, {"n": float("nan")}])
+texts = st.builds(Text, words) | st.builds(Refusal, words)
+images = st.builds(Image, st.builds(Base64, st.sampled_from(["image/png", "image/jpeg"]), st.just("/9j/4AAQSkZJRgABAQ==")))
+uses = st.builds(ToolUse, ids, st.sampled_from(["f", "g h"]), inputs)
+cut = st.builds(InvalidToolUse, ids, st.just("f"), words, reason=st.just("incomplete"))
+answers = st.builds(ToolResult, ids, words, is_error=st.booleans())
+thinking = st.builds(Thinking, words, signature=st.sampled_from(["", "S"])) | st.builds(RedactedThinking, words)
+server = st.builds(ServerToolUse, ids, st.just("web_search"), st.just({})) | st.builds(
+    ServerToolResult, ids, st.just([]), kind=st.just("web_search_tool_result")
+)
+turns = st.one_of(
+    st.builds(Message, st.just("user"), st.lists(texts | answers | images, max_size=4)),
+    st.builds(Message, st.just("assistant"), st.lists(texts | uses | cut | thinking | server, max_size=4)),
+    st.builds(Message, st.just("system"), st.lists(texts, max_size=2)),
+    st.builds(
+        Message, st.sampled_from(["user", "assistant", "system"]), st.lists(texts | uses | cut | answers | thinking | images, max_size=3)
+    ),
+)
+histories = st.lists(turns, max_size=7)
+hoisting = st.sampled_from(["leading", "all"])
+
+
+def ask(messages: list[Message], **settings: Any) -> Request:
+    return Request(messages, model="claude-test-1", **settings)
+
+
+@given(histories, hoisting)
+def test_a_repaired_history_has_no_problems_and_encodes(history: list[Message], hoist: str) -> None:
+    request = ask(repair(history).messages, hoist_system=hoist)
+    begun = any(message.role != "system" for message in history)
+    assert [problem.rule for problem in problems(request, WIRE)] == ([] if begun else ["required"])
+    if begun:
+        WIRE.encode(request, stream=True)
+
+
+@given(histories)
+def test_a_second_repair_changes_nothing(history: list[Message]) -> None:
+    once = repair(history)
+    twice = repair(once.messages)
+    assert twice.changes == []
+    assert all(a is b for a, b in zip(once.messages, twice.messages, strict=True))
+
+
+@given(histories)
+def test_a_history_without_problems_is_not_changed(history: list[Message]) -> None:
+    if not problems(ask(history), WIRE):
+        assert repair(history).changes == []
+
+
+@given(histories)
+def test_a_repair_without_changes_gives_the_same_messages(history: list[Message]) -> None:
+    messages, changes = repair(history)
+    if not changes:
+        assert all(a is b for a, b in zip(messages, history, strict=True))
+
+
+@given(st.lists(any_messages, max_size=5), hoisting, st.sampled_from(["drop", "text"]))
+def test_what_has_no_problems_encodes(history: list[Message], hoist: str, foreign: str) -> None:
+    request = ask(history, hoist_system=hoist, foreign_thinking=foreign)
+    if not problems(request, WIRE):
+        WIRE.encode(request, stream=True)
+
+
+@given(st.lists(any_messages, max_size=5))
+def test_no_history_is_too_strange_and_none_is_mutated(history: list[Message]) -> None:
+    before = repr(history)
+    problems(ask(history), WIRE)
+    repair(history)
+    for message in history:
+        replayable(message)
+    assert repr(history) == before
+
+
+@given(any_messages)
+def test_replayable_is_idempotent(message: Message) -> None:
+    once = replayable(message)
+    if once is not None:
+        assert replayable(once) is once
