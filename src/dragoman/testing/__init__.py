@@ -1,7 +1,8 @@
 """Tools for testing an agent without a provider: a scripted provider, and a real server that goes wrong on request.
 
 `ScriptedProvider` hands out events and opens no socket. `WireServer` is a real HTTP server on loopback, for tests of everything
-below the events: retry, timeouts, cancellation, proxies. Names are loaded when they are first used.
+below the events: retry, timeouts, cancellation, proxies; `SCENARIOS` is a table of bad days for it. Names are loaded when they are
+first used.
 """
 
 from __future__ import annotations
@@ -21,18 +22,26 @@ if TYPE_CHECKING:
         content_tool_use,
         sse,
     )
-    from dragoman.testing.connection import RecordedRequest
+    from dragoman.testing.certificate import Authority
+    from dragoman.testing.connection import Connection, RecordedRequest
+    from dragoman.testing.scenarios import SCENARIOS, Scenario, open_scenario, serve
+    from dragoman.testing.scripted import ScriptedProvider, script
     from dragoman.testing.wire_server import WireServer
 
 __all__ = [
+    "SCENARIOS",
     "Answer",
+    "Authority",
     "Close",
+    "Connection",
     "Delay",
     "Gate",
     "Raw",
     "RecordedRequest",
     "Repeat",
     "Reset",
+    "Scenario",
+    "ScriptedProvider",
     "Send",
     "Stall",
     "Step",
@@ -45,6 +54,9 @@ __all__ = [
     "content_text",
     "content_thinking",
     "content_tool_use",
+    "open_scenario",
+    "script",
+    "serve",
     "sse",
 ]
 
@@ -60,8 +72,10 @@ _HOME = {
         "content_tool_use",
         "sse",
     ],
-    "connection": ["RecordedRequest"],
-    "scripted": ["ScriptedProvider"],
+    "certificate": ["Authority"],
+    "connection": ["Connection", "RecordedRequest"],
+    "scenarios": ["SCENARIOS", "Scenario", "open_scenario", "serve"],
+    "scripted": ["ScriptedProvider", "script"],
     "wire_server": ["WireServer"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

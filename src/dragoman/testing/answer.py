@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from threading import Condition
 from typing import Any, Literal, TypeAlias
 
-__all__ = ["WAIT_LIMIT", "Answer", "Close", "Delay", "Framing", "Gate", "Raw", "Repeat", "Reset", "Send", "Stall", "Step", "Wait"]
+__all__ = ["WAIT_LIMIT", "After", "Answer", "Close", "Delay", "Framing", "Gate", "Raw", "Repeat", "Reset", "Send", "Stall", "Step", "Wait"]
 
 WAIT_LIMIT = 5.0
 """Seconds that a test waits at most for a signal of the server before it fails."""
+
+After: TypeAlias = Literal["keep", "close", "close_silently", "reset", "drop_next"]
 
 Framing: TypeAlias = Literal["auto", "chunked", "length", "close"]
 
@@ -132,7 +134,7 @@ class Answer:
     before: Sequence[bytes | Step] = ()
     framing: Framing = "auto"
     length: int | None = None
-    after: Literal["keep", "close", "close_silently", "reset", "drop_next"] = "keep"
+    after: After = "keep"
     gzip: bool = False
     reason: str | None = None
 
