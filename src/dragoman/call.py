@@ -226,6 +226,7 @@ class Call:
                 self._complete(last.error, headers)
             if isinstance(last, MessageStop | Failed):
                 self._finished = self._since()
+                self.clocks.complete = isinstance(last, MessageStop)
                 yield Release()
                 yield Emit(events)
                 return False, None
