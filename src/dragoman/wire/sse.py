@@ -4,7 +4,8 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-
 
 Strategy. Real streams end every line with LF, so the parser starts in a mode that looks for the blank line `LF LF`. What is complete
 nearly always consists of frames of the shape `event: …`, `data: …` and nothing else: one regular expression cuts them all out, and the
-number of line ends proves that nothing was left between them. If the proof fails, each frame is read line by line. The first CR
+number of line ends proves that nothing was left between them. Frames of one `data: …` line each are split at once, with the same
+proof. If the proof fails, each frame is read line by line. The first CR
 switches, for good, to a parser that knows LF, CR and CRLF in any mixture, cut anywhere. All of it is linear in the bytes whatever
 the chunking: nothing is searched twice, unfinished input is kept in a growing buffer.
 
@@ -33,7 +34,6 @@ Frame: TypeAlias = tuple[bytes, bytes]
 """One event: its `event` field, `b""` if it had none, and its data (lines joined by LF)."""
 
 _USUAL = re.compile(rb"(?:(?<=\n\n)|\A)event: ([^\n]*)\ndata: ([^\n]+)\n\n")
-_UNNAMED = re.compile(rb"(?:(?<=\n\n)|\A)(data): ([^\n]+)\n\n")
 
 
 class EventTooLargeError(ValueError):
@@ -105,13 +105,14 @@ class SSEParser:
     def _cut(self, complete: bytes) -> list[Frame]:
         """Frames of complete events whose lines end in LF."""
         ends = complete.count(b"\n")
-        frames: list[Frame] = _USUAL.findall(complete)
-        if len(frames) * 3 == ends:
-            return self._checked(frames, complete)
-        if complete.startswith(b"data: "):
-            unnamed = _UNNAMED.findall(complete)
-            if len(unnamed) * 2 == ends:
-                return self._checked([(b"", data) for _, data in unnamed], complete)
+        if complete.startswith(b"event: "):
+            frames: list[Frame] = _USUAL.findall(complete)
+            if len(frames) * 3 == ends:
+                return self._checked(frames, complete)
+        elif complete.startswith(b"data: "):  # hosts that name no events
+            datas = complete[6:-2].split(b"\n\ndata: ")
+            if len(datas) * 2 == ends and b"" not in datas:
+                return self._checked([(b"", data) for data in datas], complete)
         frames = []
         for block in complete.split(b"\n\n"):
             self._check(len(block))
