@@ -167,6 +167,11 @@ def test_auto_marks_the_last_block_of_a_turn() -> None:
     assert marks("q", assistant(CALL), user("stop", tool_result("toolu_1", "r")), cache="auto") == {"m0[0]": SHORT, "m2[1]": SHORT}
 
 
+def test_a_mark_on_another_tool_is_not_the_end_of_the_tools() -> None:
+    assert marks("q", tools=[Tool("f", cache=MARK), Tool("g")], cache="auto") == {"tools[0]": SHORT, "tools[1]": SHORT, "m0[0]": SHORT}
+    assert marks("q", tools=[Tool("f"), Tool("g", cache=MARK)], cache="auto") == {"tools[1]": SHORT, "m0[0]": SHORT}
+
+
 def test_auto_adds_nothing_where_a_mark_is() -> None:
     assert marks(user("a", Text("b", cache=HOUR)), system=[Text("s", cache=HOUR)], cache="auto") == {"system[0]": LONG, "m0[1]": LONG}
 

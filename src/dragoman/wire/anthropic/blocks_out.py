@@ -39,10 +39,11 @@ from dragoman.message import (
 )
 from dragoman.wire.anthropic.betas import BETAS, content_features
 from dragoman.wire.anthropic.blocks import WIRE
-from dragoman.wire.anthropic.cache import MARKS, MovedMark, WireBlock, carry
+from dragoman.wire.anthropic.cache import MARKS, MovedMark, carry
+from dragoman.wire.anthropic.plain import WireBlock, is_plain, is_plain_text
 from dragoman.wire.anthropic.writer import Writer, is_json, with_extra
 
-__all__ = ["BLOCKS", "SYSTEM_BLOCKS", "Table", "is_plain"]
+__all__ = ["BLOCKS", "SYSTEM_BLOCKS", "write_blocks"]
 
 INVALID_JSON = "INVALID_JSON"
 """The key under which the text of an invalid input is sent (the vendor's documentation of fine-grained tool streaming)."""
@@ -57,12 +58,9 @@ THINKING_LEFT_OUT = "thinking that is unsigned or was written by another model i
 
 
 def _text(w: Writer, block: Text) -> WireBlock | None:
-    text = block.text
-    if not text or text.isspace():
+    if _is_blank(block.text):
         return None if block.cache is None else w.moved_mark(MARKS[block.cache.ttl])
-    wire: WireBlock = {"type": "text", "text": text}
-    if not block.extra and block.cache is None and not block.citations:
-        return wire
+    wire: WireBlock = {"type": "text", "text": block.text}
     if block.citations:
         if w.foreign:
             w.note("citations_left_out", "citations in the form of another dialect are left out", block)
@@ -73,7 +71,7 @@ def _text(w: Writer, block: Text) -> WireBlock | None:
 
 
 def _refusal(w: Writer, block: Refusal) -> WireBlock | None:
-    if not block.text or block.text.isspace():
+    if _is_blank(block.text):
         return None
     return _finished(w, {"type": "text", "text": block.text}, block, None, block.extra)
 
@@ -120,7 +118,7 @@ def _thinking(w: Writer, block: Thinking) -> WireBlock | None:
     if block.signature and w.replays_thinking:
         wire: WireBlock = {"type": "thinking", "thinking": block.text, "signature": block.signature}
         return _unmarked(w, wire, block, block.extra) if block.extra else wire
-    if w.thinking_as_text and block.text and not block.text.isspace():
+    if w.thinking_as_text and not _is_blank(block.text):
         w.note("thinking_as_text", "thinking that cannot be sent back as thinking is sent as text", block)
         return {"type": "text", "text": block.text}
     w.note("thinking_left_out", THINKING_LEFT_OUT, block)
@@ -137,15 +135,19 @@ def _redacted_thinking(w: Writer, block: RedactedThinking) -> WireBlock | None:
 
 def _tool_use(w: Writer, block: ToolUse) -> WireBlock:
     wire: WireBlock = {"type": "tool_use", "id": w.ids.call(block.id), "name": block.name, "input": block.input}
-    for value in block.input.values():
-        cls = value.__class__
-        if cls is not str and cls is not int and not is_json(value):
-            w.check_json(value, "the input", block, "input")
+    _check_input(w, block)
     if block.extra or block.cache is not None:
         _finished(w, wire, block, block.cache, block.extra)
         if "toolset_name" in wire:
             w.toolsets[wire["id"]] = wire["toolset_name"]
     return wire
+
+
+def _check_input(w: Writer, block: ToolUse) -> None:
+    for key, value in block.input.items():
+        cls = value.__class__
+        if (cls is not str and cls is not int and not is_json(value)) or key.__class__ is not str:
+            w.check_json({key: value}, "the input", block, "input")
 
 
 def _invalid_tool_use(w: Writer, block: InvalidToolUse) -> WireBlock:
@@ -261,17 +263,43 @@ BLOCKS = Table(
 """What a user or assistant turn may hold."""
 
 
-def is_plain(block: WireBlock) -> bool:
-    """Whether a wire block is text and nothing else, so that its string may stand for it."""
-    return len(block) == 2 and "text" in block
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def write_blocks(w: Writer, content: Sequence[Any]) -> list[Any]:
+    """The blocks of a user or assistant turn.
+
+    The common ones are written here, without a call for each: our plain Text and ToolUse have the wire's own JSON, so they stand for
+    themselves (`plain.py`).
+    """
+    blocks: list[Any] = []
+    w.content = content
+    for block in content:
+        cls = block.__class__
+        if cls is Text:
+            if is_plain_text(block):
+                blocks.append(block)
+                continue
+        elif cls is ToolUse:
+            if not block.extra and block.cache is None:
+                _check_input(w, block)
+                id = w.ids.call(block.id)
+                blocks.append(block if id is block.id else {"type": "tool_use", "id": id, "name": block.name, "input": block.input})
+                continue
+        elif cls is ToolResult:
+            inner = block.content
+            if len(inner) == 1 and is_plain_text(inner[0]) and not (block.extra or block.is_error or w.toolsets) and block.cache is None:
+                blocks.append({"type": "tool_result", "tool_use_id": w.ids.result(block.tool_use_id), "content": inner[0].text})
+                continue
+        wire = BLOCKS[cls](w, block)
+        if wire is not None:
+            blocks.append(wire)
+    return blocks
 
 
 def write_content(w: Writer, content: Sequence[Block]) -> tuple[str | list[WireBlock], WireBlock | None]:
     """The content of a tool result or document, and a mark that found no block in it: the block around carries that."""
-    if len(content) == 1 and isinstance(block := content[0], Text):
-        wire = _text(w, block)
-        if wire is not None and is_plain(wire):
-            return wire["text"], None
     written: list[WireBlock] = []
     left: WireBlock | None = None
     for block in content:

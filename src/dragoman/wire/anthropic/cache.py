@@ -12,14 +12,14 @@ mark must not come after a 5m one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
 
-from dragoman.wire.json_values import as_list, as_object, is_object
+from dragoman.wire.anthropic.plain import WireBlock, unfolded
+from dragoman.wire.json_values import as_object, is_list
 
-__all__ = ["CARRIERS", "MARKS", "MARK_LIMIT", "MovedMark", "WireBlock", "add_marks", "carry", "settle_marks"]
-
-WireBlock: TypeAlias = dict[str, Any]
+__all__ = ["CARRIERS", "MARKS", "MARK_LIMIT", "MovedMark", "add_marks", "carry", "settle_marks"]
 
 MARK_LIMIT = 4
 """Cache marks that one request may have, the top-level one included."""
@@ -41,7 +41,7 @@ class MovedMark(dict[str, Any]):
 def carry(blocks: list[WireBlock], mark: WireBlock) -> bool:
     """Put a mark on the last block that can carry it, unless that one is marked; False if there is none. Changes the list only."""
     for position in range(len(blocks) - 1, -1, -1):
-        block = blocks[position]
+        block = unfolded(blocks[position])
         if block.get("type") in CARRIERS:
             if "cache_control" not in block:
                 blocks[position] = {**block, "cache_control": mark}
@@ -80,11 +80,14 @@ def _carry_tool(tools: list[WireBlock], mark: WireBlock) -> bool:
 def add_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock], top: WireBlock | None = None) -> None:
     """The marks of `cache="auto"`, added to what the caller marked. `top`: the caller's top-level mark, which stands at the very end."""
     order = [tools, system, *(turn["content"] for turn in turns)]
-    free = MARK_LIMIT - (top is not None) - sum(1 for blocks in order for _ in _marks_in(blocks))
+    marked = [(position, mark) for position, blocks in enumerate(order) for mark in _marks_in(blocks)]
+    last_hour = max([position for position, mark in marked if mark.get("ttl") == "1h"], default=-1)
+    if top is not None and top.get("ttl") == "1h":
+        last_hour = len(order)
+    free = MARK_LIMIT - (top is not None) - len(marked)
     for _, place in zip(range(free), _places(tools, system, turns), strict=False):
         position = next(index for index, blocks in enumerate(order) if blocks is place)
-        later = [mark for blocks in order[position + 1 :] for mark in _marks_in(blocks)] + ([] if top is None else [top])
-        _carry(place, MARKS["1h" if any(mark.get("ttl") == "1h" for mark in later) else "5m"])
+        _carry(place, MARKS["1h" if position < last_hour else "5m"])
 
 
 def _carry(place: list[WireBlock], mark: WireBlock) -> None:
@@ -95,36 +98,34 @@ def _carry(place: list[WireBlock], mark: WireBlock) -> None:
 
 def _places(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> list[list[WireBlock]]:
     """The lists whose ends want a mark of ours, the most useful first."""
-    users = [
-        turn["content"] for turn in reversed(turns) if turn["role"] == "user" and any(b.get("type") in CARRIERS for b in turn["content"])
-    ]
-    last, before = users[:1], users[1:2]
+    able = (turn["content"] for turn in reversed(turns) if turn["role"] == "user" and _can_carry(turn["content"]))
+    users = list(islice(able, 2))
     prefix = [system or tools] if system or tools else []
-    return [place for place in (*last, *prefix, *before) if not _is_marked_at_end(place)]
+    return [place for place in (*users[:1], *prefix, *users[1:]) if not _is_marked_at_end(place[-1:] if place is tools else place)]
 
 
-def _is_marked_at_end(place: list[WireBlock]) -> bool:
-    for block in reversed(place):
+def _can_carry(blocks: Sequence[Any]) -> bool:
+    return any(unfolded(block).get("type") in CARRIERS for block in blocks)
+
+
+def _is_marked_at_end(place: Sequence[Any]) -> bool:
+    for block in map(unfolded, reversed(place)):
         if "cache_control" in block:
             return True
         if block.get("type") in CARRIERS:
             return False
-    return bool(place) and "cache_control" in place[-1]
+    return False
 
 
-def _marks_in(blocks: Sequence[WireBlock]) -> Iterator[WireBlock]:
-    """The marks of these blocks and of those within their content, in order."""
+def _marks_in(blocks: Sequence[Any]) -> list[WireBlock]:
+    """The marks of these blocks and of those that they hold, in order. Blocks that stand for themselves have none."""
+    found: list[WireBlock] = []
     for block in blocks:
-        inner = _CONTENT.get(block.get("type", ""))
-        if inner is not None:
-            yield from _marks_in([part for part in as_list(inner(block)) if is_object(part)])
-        if block.get("cache_control"):
-            yield block["cache_control"]
-
-
-_CONTENT: dict[str, Callable[[WireBlock], Any]] = {
-    "tool_result": lambda block: block.get("content"),
-    "search_result": lambda block: block.get("content"),
-    "document": lambda block: as_object(block.get("source")).get("content"),
-}
-"""Where a block holds others."""
+        if block.__class__ is not dict:
+            continue
+        inner = block["content"] if "content" in block else as_object(block["source"]).get("content") if "source" in block else None
+        if is_list(inner):
+            found += _marks_in(inner)
+        if "cache_control" in block:
+            found.append(block["cache_control"])
+    return found

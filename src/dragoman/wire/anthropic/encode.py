@@ -21,7 +21,8 @@ from dragoman.fragments import scrub
 from dragoman.message import RedactedThinking, Thinking
 from dragoman.request import Request
 from dragoman.wire.anthropic.betas import beta_header, body_features
-from dragoman.wire.anthropic.cache import MARKS, WireBlock, add_marks, settle_marks
+from dragoman.wire.anthropic.cache import MARKS, add_marks, settle_marks
+from dragoman.wire.anthropic.plain import WireBlock, unfold
 from dragoman.wire.anthropic.thinking import Settings, settle
 from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
 from dragoman.wire.anthropic.turns import collapse, hoisted, trim_end, write_system, write_turns
@@ -244,6 +245,7 @@ def _bytes(w: Writer, request: Request, body: WireBlock) -> bytes:
         return _encode(body)
     except UnicodeEncodeError:
         _refuse_broken_thinking(w, request)
+        unfold(body["messages"])
         return b"" if w.problems else _encode(_scrubbed(body))
     except TypeError as error:
         _refuse(f"a value of the request is not JSON: {error}")

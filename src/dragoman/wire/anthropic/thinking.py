@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dragoman.catalog import ModelRules
 from dragoman.request import Effort, Request, ThinkingConfig
-from dragoman.wire.anthropic.cache import WireBlock
+from dragoman.wire.anthropic.plain import WireBlock
 from dragoman.wire.anthropic.writer import Writer
 from dragoman.wire.json_values import as_object
 

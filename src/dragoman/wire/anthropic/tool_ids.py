@@ -45,7 +45,7 @@ class ToolIds:
 
     def __init__(self) -> None:
         self.turn = 0
-        """Which turn the calls belong to; the caller counts it up."""
+        """Which turn the calls belong to: a number of its own for each."""
         self._seen: dict[str, int] = {}  # every original id so far, and the turn that used it last
         self._used: set[str] = set()  # the rewritten ids
         self._answers: dict[str, tuple[int, list[str]]] = {}  # original id → its turn, and the wire ids of its calls in order

@@ -6,7 +6,8 @@ from typing import Any
 
 from dragoman.catalog import ModelRules
 from dragoman.request import ProviderTool, Request, Tool, ToolNamed
-from dragoman.wire.anthropic.cache import MARKS, WireBlock
+from dragoman.wire.anthropic.cache import MARKS
+from dragoman.wire.anthropic.plain import WireBlock
 from dragoman.wire.anthropic.writer import Writer, with_extra
 
 __all__ = ["write_tool_choice", "write_tools"]

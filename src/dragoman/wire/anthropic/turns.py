@@ -2,7 +2,8 @@
 
 Strategy. One pass over the messages: each block is written by `blocks_out`, same-role neighbours go to one turn, and what is left empty
 never becomes a turn. Then, only where it is needed: tool results first in a user turn, and no white space at the end of a final
-assistant text. Contents are lists until `collapse`, which writes a lone plain text as a string.
+assistant text. Contents are lists, in which our own plain blocks may stand for themselves (`plain.py`), until
+`collapse` writes a lone plain text as a string.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dragoman.catalog.ids import spellings
 from dragoman.message import Message, Opaque, Text
 from dragoman.request import Request
 from dragoman.wire.anthropic.blocks import WIRE
-from dragoman.wire.anthropic.blocks_out import BLOCKS, SYSTEM_BLOCKS, is_plain
-from dragoman.wire.anthropic.cache import MovedMark, WireBlock
+from dragoman.wire.anthropic.blocks_out import SYSTEM_BLOCKS, write_blocks
+from dragoman.wire.anthropic.cache import MovedMark
+from dragoman.wire.anthropic.plain import WireBlock, is_plain, unfolded
 from dragoman.wire.anthropic.writer import Writer, is_json
 
 __all__ = ["collapse", "hoisted", "trim_end", "write_system", "write_turns"]
@@ -87,14 +89,17 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
             continue
         writer = message.role
         own = _message_extra(w, message) if message.extra else None
-        if message.origin is not None or not w.replays_thinking:
+        origin = message.origin
+        if (origin is not None and (origin.wire != WIRE or rules.thinking_prefix_bound)) or not w.replays_thinking:
             origins.enter(message)
         merges = writer == role and mergeable and not own
         if not merges:
-            w.ids.turn += 1
-        table = BLOCKS if writer != "system" else SYSTEM_BLOCKS
-        w.content = message.content
-        blocks = [wire for block in w.content if (wire := table[block.__class__](w, block)) is not None]
+            w.ids.turn = w.message
+        if writer == "system":
+            w.content = message.content
+            blocks = [wire for block in w.content if (wire := SYSTEM_BLOCKS[block.__class__](w, block)) is not None]
+        else:
+            blocks = write_blocks(w, message.content)
         if not blocks or (w.moved and _are_marks(blocks)):
             content += blocks
             if writer == "user" and role != "user" and empty_user is None and not w.has_problem(f"messages[{w.message}]"):
@@ -185,16 +190,14 @@ def _message_extra(w: Writer, message: Message) -> dict[str, Any]:
 
 def _results_first(turn: WireBlock) -> None:
     """The API wants the results of a user turn before everything else (case 51)."""
-    content: list[WireBlock] = turn["content"]
-    other = False
-    for block in content:
-        if block["type"] != "tool_result":
-            other = True
-        elif other:
-            break
-    else:
-        return
-    turn["content"] = [b for b in content if b["type"] == "tool_result"] + [b for b in content if b["type"] != "tool_result"]
+    content: list[Any] = turn["content"]
+    results = [block for block in content if _is_result(block)]
+    if results and not all(map(_is_result, content[: len(results)])):
+        turn["content"] = results + [block for block in content if not _is_result(block)]
+
+
+def _is_result(block: Any) -> bool:
+    return block.__class__ is dict and block["type"] == "tool_result"
 
 
 # ---- the last touches
@@ -204,15 +207,19 @@ def trim_end(turns: Sequence[WireBlock]) -> None:
     """A final assistant text must not end in white space."""
     if not turns or turns[-1]["role"] != "assistant":
         return
-    content: list[WireBlock] = turns[-1]["content"]
-    last = content[-1]
-    if last.get("type") == "text" and last["text"][-1:].isspace():
+    content: list[Any] = turns[-1]["content"]
+    last = unfolded(content[-1])
+    if last["type"] == "text" and last["text"][-1:].isspace():
         content[-1] = {**last, "text": last["text"].rstrip()}
 
 
 def collapse(turns: Sequence[WireBlock]) -> None:
     """Write a content that is one plain text as a string."""
     for turn in turns:
-        content = turn["content"]
-        if len(content) == 1 and is_plain(content[0]):
-            turn["content"] = content[0]["text"]
+        content: list[Any] = turn["content"]
+        if len(content) == 1:
+            block = content[0]
+            if block.__class__ is Text:
+                turn["content"] = block.text
+            elif block.__class__ is dict and is_plain(block):
+                turn["content"] = block["text"]

@@ -14,7 +14,8 @@ from dragoman.errors import Problem
 from dragoman.event import Notice
 from dragoman.message import Document, Extra, Parts, ToolResult
 from dragoman.wire.anthropic.blocks import WIRE
-from dragoman.wire.anthropic.cache import MovedMark, WireBlock
+from dragoman.wire.anthropic.cache import MovedMark
+from dragoman.wire.anthropic.plain import WireBlock
 from dragoman.wire.anthropic.tool_ids import ToolIds
 
 __all__ = ["DEBRIS", "Writer", "is_json", "with_extra"]
