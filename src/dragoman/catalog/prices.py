@@ -136,6 +136,9 @@ class _File(msgspec.Struct, frozen=True):
     models: dict[str, _Row]
 
 
+_PLAIN_TIERS = frozenset({"", "standard", "default", "auto", "on_demand"})
+"""Service tiers and speeds that mean the plain price."""
+
 _BUCKETS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 _SOURCE = "Anthropic list prices"
 _lock = threading.Lock()
@@ -165,6 +168,8 @@ def _from_list(model: str, call: Circumstances) -> Rates | None:
         factor *= row.fast
     if call.service_tier == "batch":
         factor *= file.batch
+    elif call.service_tier not in _PLAIN_TIERS:
+        return None  # the priority tier is billed by commitment
     if call.inference_geo == "us":
         factor *= row.us
     if row.above is not None and call.input > row.above.tokens:
@@ -235,10 +240,10 @@ def _from_genai(model: str, call: Circumstances) -> Rates | None:
     found = _genai_model(model, call.provider)
     if found is None:
         return None
+    context = _context(call)
     when = datetime.now(UTC) if call.started is None else datetime.fromtimestamp(call.started, UTC)
-    context = {"processing": "batch"} if call.service_tier == "batch" else {"service_tier": call.service_tier} if call.service_tier else {}
-    if call.speed:
-        context["speed"] = call.speed
+    if call.inference_geo == "us" or not all(_has_variant(found, *item) for item in context.items()):
+        return None  # it would give the plain price
     price = found.get_prices(when, context)
     prices: dict[str, Decimal] = {}
     for name, key in _GENAI_KEYS.items():
@@ -251,6 +256,22 @@ def _from_genai(model: str, call: Circumstances) -> Rates | None:
         prices.setdefault(name, prices["input"])
     prices.setdefault("cache_write_1h", prices["cache_write_5m"])
     return Rates(_with_other_writes(prices), f"genai-prices {_genai_version()}", _genai_date())
+
+
+def _context(call: Circumstances) -> dict[str, str]:
+    """What of a call genai-prices may have another price for."""
+    context: dict[str, str] = {}
+    if call.service_tier == "batch":
+        context["processing"] = "batch"
+    elif call.service_tier not in _PLAIN_TIERS:
+        context["service_tier"] = call.service_tier
+    if call.speed not in _PLAIN_TIERS:
+        context["speed"] = call.speed
+    return context
+
+
+def _has_variant(model: Any, key: str, value: str) -> bool:
+    return any(variant.when.get(key) == value for variant in model.price_variants or ())
 
 
 def _tier(price: Any, tokens: int) -> Decimal | None:
