@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import warnings
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -22,6 +24,7 @@ from dragoman.testing import Answer, Close, Gate, Raw, Repeat, Reset, Stall, Wai
 from dragoman.testing.certificate import Authority
 from dragoman.transport import Clocks
 from dragoman.transport.httpx2 import AsyncHTTPX2Transport
+from dragoman.transport.loop import current_loop
 
 from .calls import LIBRARIES, PATIENCE, Asked, request_to, run, running, silent_peer
 
@@ -153,6 +156,44 @@ class TestConnection:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)  # what asyncio says of a loop that was left like this
                 gc.collect()
+
+    def test_forked_child_opens_its_own(self) -> None:
+        transport = AsyncHTTPX2Transport(trust_env=False)
+        with WireServer(TEXT) as server, asyncio.Runner() as runner:
+            runner.run(fetch(transport, server))
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os._exit(0 if asyncio.new_event_loop().run_until_complete(fetch(transport, server)) == b"whole" else 1)
+                finally:
+                    os._exit(2)
+            assert os.waitpid(pid, 0)[1] == 0
+            runner.run(fetch(transport, server))
+            assert [request.connection for request in server.requests] == [0, 1, 0]
+
+    def test_pools_of_other_loops_are_closed_too(self) -> None:
+        transport = AsyncHTTPX2Transport(trust_env=False)
+        with WireServer(TEXT) as server, asyncio.Runner() as other:
+            other.run(fetch(transport, server))
+
+            async def main() -> None:
+                await fetch(transport, server)
+                await transport.close()
+
+            asyncio.run(main())
+            server.wait_closed(1)
+            other.run(asyncio.sleep(0))
+            server.wait_closed(0)
+
+    def test_loop_is_forgotten_at_its_end(self, inside: Run) -> None:
+        transport = AsyncHTTPX2Transport(trust_env=False)
+
+        async def main() -> weakref.ref[Any]:
+            await fetch(transport, server)
+            return weakref.ref(current_loop().native)
+
+        with WireServer(TEXT) as server:
+            assert inside(main)() is None
 
     def test_is_shut_at_once_when_the_answer_is_left_early(self, inside: Run) -> None:
         async def main() -> None:
@@ -536,7 +577,8 @@ class TestAbort:
             inside(main)
             clocks.abort()
 
-    def test_close_ends_the_iteration_of_another_task(self, inside: Run) -> None:
+    @pytest.mark.parametrize("aborted", [True, False], ids=["after abort", "alone"])
+    def test_close_ends_the_iteration_of_another_task(self, inside: Run, aborted: bool) -> None:
         async def main() -> None:
             async with opened() as transport, anyio.create_task_group() as tasks:
                 clocks = running()
@@ -549,7 +591,8 @@ class TestAbort:
                 tasks.start_soon(read)
                 await in_time(gate.reached)
                 await anyio.lowlevel.checkpoint()
-                clocks.abort()
+                if aborted:
+                    clocks.abort()
                 await response.close()
                 await in_time(partial(server.wait_closed, 0))
 

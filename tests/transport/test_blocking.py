@@ -404,6 +404,16 @@ class TestAbortFromAnotherThread:
             self.ends(waiting)
             server.wait_closed(0)
 
+    def test_close_alone_ends_it_too(self, transport: HTTPX2Transport) -> None:
+        gate = Gate()
+        with WireServer([Answer(body=[b"x", Wait(gate)])]) as server:
+            response = transport.send(request_to(server), running())
+            waiting = in_thread(lambda: list(response))
+            gate.reached()
+            response.close()
+            self.ends(waiting)
+            server.wait_closed(0)
+
     def test_pool_is_usable_afterwards(self) -> None:
         transport = HTTPX2Transport(trust_env=False, max_connections=1)
         gate = Gate()

@@ -136,6 +136,8 @@ class AsyncPooledResponse:
             raise
         except FOREIGN_OR_STOPPED as error:
             await self._let_go(finished=False)
+            if self._closing:  # closed by another task, which may not have told the clocks
+                raise aborted() from error
             raise failure(error, call.progress, call.clocks, self._where) from (None if isinstance(error, Stopped) else error)
         except BaseException:  # the task is being cancelled
             await self._let_go(finished=False)

@@ -116,6 +116,8 @@ class PooledResponse:
             raise
         except FOREIGN as error:
             self._let_go(finished=False)
+            if self._leaving:  # closed by another thread, which may not have told the clocks
+                raise aborted() from error
             raise failure(error, call.progress, call.clocks, self._where) from error
         except BaseException:  # KeyboardInterrupt in the middle of a read
             self._let_go(finished=False)

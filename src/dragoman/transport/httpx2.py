@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncHTTPX2Transport", "HTTPX2Transport"]
 
+_of_the_parent: list[object] = []
+"""In a forked child: pools of the parent's event loops. Freeing them here would only warn of connections that are not ours."""
+
 
 class HTTPX2Transport:
     """Blocking calls. One pool of connections per process, for any number of threads; a forked child opens its own.
@@ -153,6 +156,7 @@ class AsyncHTTPX2Transport:
         from dragoman.transport.loops import LoopPools
 
         if self._pid != os.getpid():
+            _of_the_parent.append(pools)
             self._lock, self._pools, self._pid = Lock(), None, os.getpid()
         with self._lock:
             if self._pools is None:

@@ -1,18 +1,17 @@
 """The pools of each event loop.
 
-A connection belongs to the loop it was opened on. So every loop gets pools of its own, found by a weak key, and closed by the loop
-itself at its end: an async generator that is waiting in a loop is closed by the loop's `shutdown_asyncgens` (which `asyncio.run`
-calls, and trio likewise), and ours closes the pools then. Two `asyncio.run`, one after the other, leave nothing open and warn of
-nothing. A loop that was closed without that step is found by the next call from elsewhere, and its sockets are dropped silently.
+A connection belongs to the loop it was opened on. So every loop gets pools of its own, which the loop itself closes at its end: an
+async generator that is waiting in a loop is closed by the loop's `shutdown_asyncgens` (which `asyncio.run` calls, and trio likewise),
+and ours closes the pools then, and forgets the loop. Two `asyncio.run`, one after the other, leave nothing open and warn of nothing.
+A loop that was closed without that step is found by the next call from another loop, and its sockets are dropped silently.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from threading import Lock
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -36,10 +35,11 @@ __all__ = ["LoopPools", "sleep"]
 class _Pools:
     """The pools of one loop."""
 
-    def __init__(self, options: Options, loop: Loop) -> None:
+    def __init__(self, options: Options, loop: Loop, forget: Callable[[], object]) -> None:
         backend = AsyncClockedBackend(loop.library)
         self.loop = loop
         self.pools: PoolSet[httpcore2.AsyncConnectionPool] = PoolSet(options, lambda options, proxy: async_pool(options, proxy, backend))
+        self._forget = forget
         self._keeper = self._until_the_loop_ends()
 
     async def begin(self) -> None:
@@ -60,6 +60,7 @@ class _Pools:
         try:
             yield
         finally:
+            self._forget()
             with anyio.CancelScope(shield=True):
                 for pool in self.pools.clear():
                     await pool.aclose()
@@ -72,7 +73,7 @@ class LoopPools:
         self._options = options
         self._client = client
         self._lock = Lock()
-        self._by_loop: WeakKeyDictionary[Any, _Pools] = WeakKeyDictionary()
+        self._by_loop: dict[object, _Pools] = {}
 
     async def send(self, request: HTTPRequest, clocks: Clocks) -> AsyncPooledResponse:
         """See `Transport.send`."""
@@ -98,7 +99,7 @@ class LoopPools:
         """Close this loop's pools; the other loops close theirs."""
         with self._lock:
             mine = self._by_loop.pop(current_loop().native, None)
-            others, self._by_loop = list(self._by_loop.values()), WeakKeyDictionary()
+            others, self._by_loop = list(self._by_loop.values()), {}
         for pools in others:
             pools.close_soon()
         if mine is not None:
@@ -128,7 +129,8 @@ class LoopPools:
             pools = self._by_loop.get(loop.native)
             if pools is not None:
                 return pools
-            pools = self._by_loop[loop.native] = _Pools(self._options, loop)
+            by_loop, native = self._by_loop, loop.native
+            pools = by_loop[native] = _Pools(self._options, loop, lambda: by_loop.pop(native, None))
             stale = [key for key, other in self._by_loop.items() if other.loop.closed]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)

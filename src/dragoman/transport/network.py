@@ -32,7 +32,7 @@ from dragoman.transport.failure import Progress
 __all__ = ["Call", "ClockedBackend", "ClockedStream", "current_call"]
 
 _WRITE_SIZE = 256 * 1024
-"""Bytes written per wait, so that a large body that makes progress is not taken for a stall."""
+"""Bytes written per wait: the clock is looked at again between them."""
 
 
 class Call:
