@@ -46,7 +46,7 @@ from dragoman import (
 from dragoman.history import required
 from dragoman.wire.anthropic import AnthropicWire
 
-from .shared import Exchange, case, exchange_params
+from .shared import CORPUS, Exchange, case, exchange_params
 
 WIRE = AnthropicWire()
 LATEST = AnthropicWire(api_version="2026-10-21")
@@ -350,6 +350,45 @@ def test_a_tools_schema_describes_an_object(schema: dict[str, Any], problem: tup
 
 def test_no_schema_means_no_parameters() -> None:
     assert found(ask(tools=[Tool("f")])) == []
+
+
+def strict(*properties: str, required: bool = True, kind: Any = "string", name: str = "f") -> Tool:
+    schema = {"type": "object", "properties": {p: {"type": kind} for p in properties}, "required": list(properties) if required else []}
+    return Tool(name, input_schema=schema, strict=True)
+
+
+def test_strict_schemas_have_the_limits_of_the_compiler() -> None:
+    names = [f"p{i}" for i in range(25)]
+    assert found(ask(tools=[strict(name=name) for name in names[:20]])) == []
+    assert found(ask(tools=[strict(name=name) for name in names[:21]])) == [("tools[20]", "strict_tools")]
+    assert found(ask(tools=[strict(*names[:24], required=False)])) == []
+    assert found(ask(tools=[strict(*names, required=False)])) == [("tools[0].input_schema", "strict_schema")]
+    assert found(ask(tools=[strict(*names[:16], kind=["string", "null"])])) == []
+    assert found(ask(tools=[strict(*names[:17], kind=["string", "null"])])) == [("tools[0].input_schema", "strict_schema")]
+    assert found(ask(tools=[strict(*names, required=False)]).replace(tools=[Tool("f")])) == []
+
+
+def test_the_limits_count_over_all_strict_schemas() -> None:
+    ten = [f"p{i}" for i in range(10)]
+    request = ask(tools=[strict(*ten, required=False), strict(*ten, required=False, name="g")])
+    assert found(request) == []
+    assert found(request.replace(output=OutputFormat({"type": "object", "properties": {p: {} for p in ten}}))) == [
+        ("output.schema", "strict_schema")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "recursive"),
+    [
+        ({"$defs": {"A": {"properties": {"b": {"$ref": "#/$defs/B"}}}, "B": {"anyOf": [{"$ref": "#/$defs/A"}]}}}, True),
+        ({"$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}}, True),
+        ({"properties": {"self": {"$ref": "#"}}}, True),
+        ({"properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/A"}}, "$defs": {"A": {}}, "required": ["a", "b"]}, False),
+    ],
+)
+def test_a_strict_schema_does_not_refer_to_itself(schema: dict[str, Any], recursive: bool) -> None:
+    tool = Tool("f", input_schema={"type": "object", **schema}, strict=True)
+    assert found(ask(tools=[tool])) == ([("tools[0].input_schema", "strict_schema")] if recursive else [])
 
 
 # ---- calls and results
@@ -762,6 +801,22 @@ ACCEPTED_ONCE = {
     "dd-trace-py/thropic_anthropic_completion_tools_call_with_tool_result_stream_helper.0.367bb3cd": "tool_result_orphan",
     "dd-trace-py/trib_anthropic_anthropic_completion_tools_call_with_tool_result_stream.0.226492eb": "tool_result_orphan",
 }
+
+
+REFUSED_FOR_ITS_STRICT_SCHEMA = {
+    "rig/anthropic_strict_schema_limits_seventeen_union_parameters_are_rejected.0.ae4a76de": "strict_schema",
+    "rig/anthropic_strict_schema_limits_twenty_one_strict_tools_are_rejected.0.83b7f483": "strict_tools",
+    "rig/opic_strict_schema_limits_twenty_five_optional_parameters_are_rejected.0.9283a673": "strict_schema",
+    "rig/opic_strict_schema_matrix_recursive_ref_is_rejected_by_strict_compiler.0.f56e5474": "strict_schema",
+}
+
+
+@pytest.mark.parametrize(("name", "rule"), REFUSED_FOR_ITS_STRICT_SCHEMA.items())
+def test_a_recorded_request_that_was_refused_for_its_schema_has_the_problem(name: str, rule: str) -> None:
+    exchange = Exchange(CORPUS / "anthropic" / name)
+    if not exchange.folder.exists():
+        pytest.skip(f"the recorded exchange is not at {exchange.folder}")
+    assert rule in {found_rule for _, found_rule in found(WIRE.decode_request((exchange.folder / "request.json").read_bytes()))}
 
 
 def _was_answered(exchange: Exchange | None) -> bool:

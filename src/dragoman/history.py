@@ -21,6 +21,7 @@ from dragoman.validation.dialect import dialect_of
 from dragoman.validation.marks import check_marks
 from dragoman.validation.media import not_json
 from dragoman.validation.repair import Change, Repaired, mend
+from dragoman.validation.schemas import check_strict
 from dragoman.validation.settings import check_settings
 from dragoman.validation.tools import check_tools
 from dragoman.validation.turns import Turns
@@ -71,6 +72,8 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
         _check_body(request, out)
     if request.tools or request.tool_choice is not None:
         check_tools(request, model, claude=claude, out=out)
+    if claude:
+        check_strict(request, out)
     turns = Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out)
     turns.run()
     if claude and turns.whole:

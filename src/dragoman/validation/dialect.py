@@ -6,6 +6,8 @@ name without a row gets only what all have in common.
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import msgspec
 
 from dragoman.message import (
@@ -25,12 +27,16 @@ from dragoman.message import (
     Video,
 )
 
-__all__ = ["Dialect", "dialect_of"]
+__all__ = ["Dialect", "Holder", "dialect_of"]
+
+Holder: TypeAlias = Literal["user", "assistant", "system", "tool result"]
+"""What a block can be part of."""
 
 _EVERYWHERE = frozenset({Image, Audio, Video, Document, Opaque})
-_SHARED: dict[str, frozenset[type]] = {
+_SHARED: dict[Holder, frozenset[type]] = {
     "user": _EVERYWHERE | {Text, Refusal, ToolResult, ServerToolResult},
     "assistant": _EVERYWHERE | {Text, Refusal, Thinking, RedactedThinking, ToolUse, InvalidToolUse, ServerToolUse, ServerToolResult},
+    "system": frozenset({Text, Opaque}),
     "tool result": _EVERYWHERE | {Text},
 }
 
@@ -42,8 +48,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """How the provider is called in texts."""
     claude: bool = False
     """The rules of the Messages API and of the catalogue's models apply."""
-    blocks: dict[str, frozenset[type]]
-    """Which blocks a user message, an assistant message and a tool result may hold."""
+    blocks: dict[Holder, frozenset[type]]
+    """Which blocks a message of each role and a tool result may hold."""
 
 
 _DIALECTS = {

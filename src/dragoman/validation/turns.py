@@ -17,10 +17,7 @@ from typing import Any, NamedTuple, cast
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
 from dragoman.message import (
-    Audio,
     Block,
-    Document,
-    Image,
     InvalidToolUse,
     Message,
     Opaque,
@@ -33,11 +30,10 @@ from dragoman.message import (
     Thinking,
     ToolResult,
     ToolUse,
-    Video,
 )
 from dragoman.request import Request
-from dragoman.validation.dialect import Dialect
-from dragoman.validation.media import check_document, check_image, is_broken, not_json
+from dragoman.validation.blocks import check_block, check_json, check_signed
+from dragoman.validation.dialect import Dialect, Holder
 from dragoman.validation.tools import TOOL_NAME
 
 __all__ = ["Turns", "has_content"]
@@ -191,8 +187,7 @@ class Turns:
                 self.marked = self.marked or block.cache is not None
             else:
                 plain = False
-                if not isinstance(block, Opaque):
-                    self._misplaced(block, "system", _path(i, j))
+                self._other(block, "system", _path(i, j))
         return plain
 
     def _system(self, i: int, message: Message) -> None:
@@ -247,11 +242,11 @@ class Turns:
                     self.marked = True
                 for value in block.input.values():
                     if value.__class__ not in _PLAIN and not (value.__class__ is float and isfinite(value)):
-                        self._json(block.input, f"{_path(i, j)}.input")
+                        check_json(block.input, f"{_path(i, j)}.input", self.out)
                         break
             elif isinstance(block, Thinking):
                 if block.signature and not (block.text.isascii() and block.signature.isascii()):
-                    self._signed(block.text + block.signature, _path(i, j))
+                    check_signed(block.text + block.signature, _path(i, j), self.out)
             elif isinstance(block, InvalidToolUse):
                 self._call(block.id, block.name, i, j, invalid=True)
             else:
@@ -325,16 +320,6 @@ class Turns:
             text = f"result for `{call_id}` does not follow its call at {_path(*place)} directly"
             self._add(path, "tool_result_orphan", text, "move it into the user turn right after the call, or use repair(…)")
 
-    def _json(self, value: object, path: str) -> None:
-        where = not_json(value, path)
-        if where:
-            self._add(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
-
-    def _signed(self, text: str, path: str) -> None:
-        if is_broken(text):
-            reason = "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed"
-            self._add(path, "broken_unicode", reason, "leave this block out")
-
     def _result_content(self, content: Sequence[Block], path: str) -> None:
         for k, block in enumerate(content):
             if isinstance(block, Text):
@@ -342,70 +327,13 @@ class Turns:
             else:
                 self._other(block, "tool result", f"{path}.content[{k}]")
 
-    def _other(self, block: Block, holder: str, path: str) -> None:
+    def _other(self, block: Block, holder: Holder, path: str) -> None:
         """A block that is none of the common ones in its place."""
-        if type(block) not in self.dialect.blocks[holder]:
-            self._misplaced(block, holder, path)
-            return
         self.marked = True  # looked at in earnest by `check_marks`
-        if isinstance(block, Image):
-            check_image(block, path, self.rules, claude=self.dialect.claude, out=self.out)
-        elif isinstance(block, Document):
-            check_document(block, path, self.rules, claude=self.dialect.claude, out=self.out)
-            if holder == "assistant" and self.latest_api:
-                self._add(path, "api_version", "this API version takes no document in an assistant message", "move it to a user message")
-        elif isinstance(block, ServerToolUse):
-            self._json(block.input, f"{path}.input")
-        elif isinstance(block, RedactedThinking):
-            self._signed(block.data, path)
-        elif isinstance(block, Opaque) and block.wire == self.wire and not _is_block(block.data):
-            self._add(path, "not_a_block", "is an event of a stream or has no type", "send finished blocks only")
-
-    def _misplaced(self, block: object, holder: str, path: str) -> None:
-        if not isinstance(block, _BLOCKS):
-            self._add(
-                path, "not_a_block", "is no content block", "use Text(…), ToolUse(…) …, or Opaque(data, wire=…) for a wire's own block"
-            )
-        elif isinstance(block, Audio | Video):
-            self._add(path, f"no_{block.type}", f"{self.dialect.label} takes no {block.type}", "leave it out, or send its words as text")
-        else:
-            fix = _HOME.get(type(block), "move it to a user message")
-            self._add(path, "block_role", f"a {block.type} block cannot stand in a {holder} message", fix)
+        check_block(block, holder, path, dialect=self.dialect, rules=self.rules, wire=self.wire, latest_api=self.latest_api, out=self.out)
 
     def _add(self, path: str, rule: str, message: str, fix: str) -> None:
         self.out.append(Problem(path, rule, message, fix))
-
-
-_BLOCKS = (
-    Text,
-    Refusal,
-    Image,
-    Audio,
-    Video,
-    Document,
-    Thinking,
-    RedactedThinking,
-    ToolUse,
-    InvalidToolUse,
-    ToolResult,
-    ServerToolUse,
-    ServerToolResult,
-    Opaque,
-)
-_ASSISTANTS_OWN = "put it into an assistant message"
-_HOME: dict[type, str] = {
-    ToolUse: _ASSISTANTS_OWN,
-    InvalidToolUse: _ASSISTANTS_OWN,
-    Thinking: _ASSISTANTS_OWN,
-    RedactedThinking: _ASSISTANTS_OWN,
-    ServerToolUse: _ASSISTANTS_OWN,
-    ToolResult: "put it into the user message after its call",
-}
-
-
-def _is_block(data: dict[str, Any]) -> bool:
-    kind = data.get("type")
-    return isinstance(kind, str) and not kind.endswith("_delta")
 
 
 def _chained(first: _Call, last: _Call) -> _Call:

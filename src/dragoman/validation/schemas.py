@@ -1,0 +1,101 @@
+"""Strict schemas: what the Messages API's compiler refuses of them, counted over the whole request.
+
+Strategy. The limits are the API's own, from its error texts in recorded answers. They concern strict tools and the output format only,
+so a request without either costs nothing here. What a schema may say beyond that is left to the provider: it learns new keywords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from dragoman.errors import Problem
+from dragoman.request import Request, Tool
+
+__all__ = ["MAX_OPTIONAL", "MAX_STRICT_TOOLS", "MAX_UNIONS", "check_strict"]
+
+MAX_STRICT_TOOLS = 20
+"""Strict tools in one request."""
+
+MAX_OPTIONAL = 24
+"""Properties that are not required, in all strict schemas together."""
+
+MAX_UNIONS = 16
+"""Properties of several types (`anyOf`, or a list of types), in all strict schemas together."""
+
+_NODE_LIMIT = 10_000
+"""Parts of one schema that are looked at."""
+
+
+def check_strict(request: Request, out: list[Problem]) -> None:
+    """Append what is wrong with the strict schemas."""
+    tools = [(f"tools[{i}]", tool) for i, tool in enumerate(request.tools) if isinstance(tool, Tool) and tool.strict]
+    schemas = [(f"{path}.input_schema", tool.input_schema) for path, tool in tools]
+    if request.output is not None:
+        schemas.append(("output.schema", request.output.schema))
+    if not schemas:
+        return
+    if len(tools) > MAX_STRICT_TOOLS:
+        text = f"{len(tools)} strict tools are more than {MAX_STRICT_TOOLS}"
+        out.append(Problem(tools[MAX_STRICT_TOOLS][0], "strict_tools", text, "set strict=False on some"))
+    optional = unions = 0
+    for path, schema in schemas:
+        if _is_recursive(schema):
+            text = "refers to itself, which a strict schema cannot"
+            out.append(Problem(path, "strict_schema", text, "write the levels out, or set strict=False"))
+        for node in _nodes(schema):
+            properties = node.get("properties")
+            if not isinstance(properties, dict):
+                continue
+            required = cast("list[str]", node.get("required") or [])
+            for name, part in cast("dict[str, Any]", properties).items():
+                optional += name not in required
+                unions += isinstance(part, dict) and ("anyOf" in part or isinstance(cast("dict[str, Any]", part).get("type"), list))
+    where = ", ".join(path for path, _ in schemas)
+    if optional > MAX_OPTIONAL:
+        text = f"{optional} optional properties in strict schemas are more than {MAX_OPTIONAL}: {where}"
+        out.append(Problem(schemas[-1][0], "strict_schema", text, "make some required, or set strict=False on some tools"))
+    if unions > MAX_UNIONS:
+        text = f"{unions} properties of several types in strict schemas are more than {MAX_UNIONS}: {where}"
+        out.append(Problem(schemas[-1][0], "strict_schema", text, "give some one type, or set strict=False on some tools"))
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a schema, itself first."""
+    stack: list[Any] = [schema]
+    for _ in range(_NODE_LIMIT):
+        if not stack:
+            return
+        node = stack.pop()
+        if isinstance(node, dict):
+            yield cast("dict[str, Any]", node)
+            stack.extend(cast("dict[str, Any]", node).values())
+        elif isinstance(node, list):
+            stack.extend(node)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _is_recursive(schema: dict[str, Any]) -> bool:
+    """Whether a definition reaches itself by `$ref`."""
+    definitions: dict[str, Any] = {**(schema.get("definitions") or {}), **(schema.get("$defs") or {})}
+    uses = {name: _referred(part) for name, part in definitions.items()}
+    if "#" in _referred(schema):
+        return True
+    done: set[str] = set()
+    for start, used in uses.items():
+        seen: set[str] = set()
+        open_names = list(used)
+        while open_names:
+            name = open_names.pop()
+            if name == start:
+                return True
+            if name not in seen and name not in done:
+                seen.add(name)
+                open_names += uses.get(name, ())
+        done.add(start)
+    return False
+
+
+def _referred(schema: Any) -> set[str]:
+    """The names of the definitions that a schema refers to; `#` for the whole."""
+    refs = (node.get("$ref") for node in _nodes(schema))
+    return {ref.rpartition("/")[2] or "#" for ref in refs if isinstance(ref, str) and ref.startswith("#")}
