@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Call", "Choice", "Chunk", "common"]
+__all__ = ["Call", "Choice", "Chunk", "Detail", "common"]
 
 
 class Function(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -28,6 +28,16 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
     type: str | None = None
 
 
+class Detail(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A piece of a `reasoning_details` entry that only brings more words."""
+
+    type: str
+    index: int
+    text: str | None = None
+    summary: str | None = None
+    format: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class Delta(msgspec.Struct, forbid_unknown_fields=True):
     """What a choice brings."""
 
@@ -35,6 +45,7 @@ class Delta(msgspec.Struct, forbid_unknown_fields=True):
     role: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[Detail] | None = None
     tool_calls: list[Call] | None = None
     refusal: None = None
     channel: str | None = None

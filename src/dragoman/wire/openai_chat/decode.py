@@ -134,6 +134,9 @@ class OpenAIChatDecoder(AnswerDecoder):
         if choice.index:
             return False
         thought = delta.reasoning_content or delta.reasoning
+        if delta.reasoning_details:
+            lone = len(delta.reasoning_details) == 1 and not delta.content and not delta.tool_calls
+            return lone and self._reasoning.go_on_detail(delta.reasoning_details[0])
         if delta.tool_calls:
             return not delta.content and not thought and self._calls.go_on(delta.tool_calls)
         if thought and not self._reasoning.go_on(thought, delta.channel):

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from dragoman.message import RedactedThinking, Thinking
 from dragoman.wire.framing import Framing
 from dragoman.wire.json_values import as_objects, as_string
+from dragoman.wire.openai_chat.chunk import Detail
 from dragoman.wire.openai_chat.names import WIRE
 
 __all__ = ["DETAIL_CONTENT", "THINKING", "Reasoning"]
@@ -38,6 +41,16 @@ class Reasoning:
         if self._framing.index(THINKING) is None or (channel is not None and channel != self._channel):
             return False
         self._framing.thinking(THINKING, piece)
+        return True
+
+    def go_on_detail(self, detail: Detail) -> bool:
+        """More words of a detail that has begun; False if it is another one or says more, and nothing was taken."""
+        key, known = self._details.get((detail.type, str(detail.index)), ("", {}))
+        words = detail.text or detail.summary
+        told = detail.format is msgspec.UNSET or known.get("format", msgspec.UNSET) == detail.format
+        if not key or not words or not told:
+            return False
+        self._framing.thinking(key, words)
         return True
 
     def add(self, delta: dict[str, Any]) -> None:
