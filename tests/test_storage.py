@@ -310,6 +310,24 @@ def test_nan_is_refused_wherever_it_stands(value: object, path: str) -> None:
     assert caught.value.path == path
 
 
+def test_words_that_look_like_a_bad_cost_are_content() -> None:
+    message = user(ToolUse("a", "b", {"reported_cost": "NaN", "x": None}))
+    assert from_json(to_json(message)) == from_builtins(to_builtins(message), Message) == message
+
+
+def test_nan_is_found_in_a_value_nested_as_deeply_as_can_be() -> None:
+    refused = 0
+    for levels in range(900, 1000):
+        value: Any = NAN
+        for _ in range(levels):
+            value = [value]
+        try:
+            to_json(ToolUse("a", "b", {"x": value}))
+        except StorageError:
+            refused += 1
+    assert refused == 100
+
+
 @pytest.mark.parametrize("number", [b'"NaN"', b'"Infinity"', b'"-inf"', b'"sNaN"'])
 def test_a_cost_that_is_no_number_is_refused_on_reading(number: bytes) -> None:
     with pytest.raises(StorageError, match="cannot be read") as caught:
@@ -366,7 +384,7 @@ def test_endless_nesting_is_refused(text: str) -> None:
 def test_at_every_depth_a_value_is_stored_and_read_or_refused() -> None:
     outcomes: set[str] = set()
     for text in ("a", "\ud800"):
-        for levels in range(0, 1200, 7):
+        for levels in [*range(0, 1200, 50), *range(850, 1000)]:
             call = ToolUse("a", text, {"x": deep(levels)})
             try:
                 outcomes.add("stored" if from_json(to_json(call), Block) == call else "changed")
@@ -571,6 +589,9 @@ def test_reading_changes_nothing_in_what_it_is_given() -> None:
 def test_builtins_that_are_no_json_are_refused() -> None:
     with pytest.raises(StorageError, match="NaN and infinity"):
         from_builtins({"type": "tool_use", "id": "a", "name": "b", "input": {"x": NAN}}, Block)
+    with pytest.raises(StorageError, match="cannot be read: a value of type object is not JSON") as caught:
+        from_builtins({"role": "user", "content": [ToolUse("a", "b", {"x": object()})]}, Message)
+    assert caught.value.path == "$.content[0].input.x"
     endless: dict[str, Any] = {"type": "tool_result", "tool_use_id": "a"}
     endless["content"] = [endless]
     with pytest.raises(StorageError, match="nested too deeply"):

@@ -63,7 +63,7 @@ def to_json(value: object) -> bytes:
 def to_builtins(value: object) -> Any:
     """The stored form as dicts, lists, strings and numbers, for a JSON writer of your own. Raises StorageError as `to_json` does."""
     try:
-        tree = msgspec.to_builtins(_lowered(value), enc_hook=_write_hook, str_keys=True)
+        tree = _tree(_lowered(value))
     except RecursionError:
         raise StorageError(_TOO_DEEP) from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -168,14 +168,32 @@ def _is_non_finite(value: Any) -> bool:
     return not (isfinite(value) if isinstance(value, float) else value.is_finite() if isinstance(value, Decimal) else True)
 
 
+_BAD_COST = re.compile(r'"reported_cost":"-?[^-0-9]')
+
+
 def _refuse_non_finite(value: object, verb: str = "stored") -> None:
-    """Raise StorageError if a NaN or an infinity stands anywhere in the value (msgspec would write `null`)."""
+    """Raise StorageError if a NaN or an infinity stands anywhere in the value (msgspec would write `null`).
+
+    The standard library's encoder looks for them in C; only when it has found one, or may have, the value is walked for its path.
+    """
+    try:
+        text = json.dumps(_tree(value), allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        text = '"reported_cost":"?'  # unknown
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _unstorable(value, str(error), verb) from None
+    if not _BAD_COST.search(text):
+        return
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
         if _is_non_finite(item):
             raise _unstorable(value, "", verb)
         stack.extend(child for _, child in _children(item))
+
+
+def _tree(value: object) -> Any:
+    return msgspec.to_builtins(value, enc_hook=_write_hook, str_keys=True)
 
 
 def _unstorable(value: object, reason: str, verb: str = "stored") -> StorageError:
@@ -222,16 +240,19 @@ def from_json(data: bytes | str, type: Any = Message) -> Any:
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape
+    value = _read(data, type)
+    if b'"reported_cost"' in data:
+        _refuse_non_finite(value, "read")
+    return value
+
+
+def _read(data: bytes, type: Any) -> Any:
     if b'"v"' not in data:
         try:
-            value = _decoder(type).decode(data)
+            return _decoder(type).decode(data)
         except (msgspec.MsgspecError, RecursionError):
             pass  # the slow path reads it, or says what is wrong
-        else:
-            if b'"reported_cost"' in data:
-                _refuse_non_finite(value, "read")
-            return value
-    return from_builtins(_parse(data), type)
+    return _converted(_parse(data), type)
 
 
 @overload
@@ -240,17 +261,21 @@ def from_builtins(obj: object, type: type[T]) -> T: ...
 def from_builtins(obj: object, type: Any) -> Any: ...
 def from_builtins(obj: object, type: Any) -> Any:
     """The value whose stored form, as dicts and lists, is `obj`; values already made may stand in it. Raises StorageError."""
+    value = _converted(obj, type)
+    _refuse_non_finite(value, "read")
+    return value
+
+
+def _converted(obj: object, type: Any) -> Any:
     try:
         walk = walk_of(type)
-        value = msgspec.convert(obj if walk is None else walk(obj, "$"), type, dec_hook=_read_hook)
-        _refuse_non_finite(value, "read")
+        return msgspec.convert(obj if walk is None else walk(obj, "$"), type, dec_hook=_read_hook)
     except RecursionError:
         raise StorageError(_TOO_DEEP) from None
     except msgspec.ValidationError as error:
         raise _unreadable(error) from None
     except UnicodeEncodeError:
         raise StorageError("cannot be read: a lone surrogate where only one of our own words may stand") from None
-    return value
 
 
 def _parse(data: bytes) -> Any:
