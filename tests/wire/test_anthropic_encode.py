@@ -414,6 +414,11 @@ def test_signed_thinking_with_half_a_character_is_refused_unsigned_text_is_mende
     ]
 
 
+def test_broken_thinking_that_is_not_sent_is_no_problem() -> None:
+    foreign = Message("assistant", [Thinking("\udcaf", signature="G"), Text("a")], origin=GEMINI)
+    assert turns_of("q\udc97", foreign, "r")[:2] == [{"role": "user", "content": "q\ufffd"}, {"role": "assistant", "content": "a"}]
+
+
 # ---- tool ids
 
 

@@ -1,8 +1,7 @@
 """One block of ours as one of the wire (spec: anthropic.md §5): a table from our class to a function.
 
-Strategy. The functions are the hot path of a request: a long history is a thousand blocks, nearly all of them text, tool_use and
-tool_result without marks or extras, so those cost one dict and no copy of any content. All that is shared by the blocks of one request
-is in `Writer`: tool ids, notices, problems, which betas are needed, whether marks were seen.
+Strategy. A long history is a thousand blocks, nearly all of them text, tool_use and tool_result without marks or extras: `write_blocks`
+handles these on the spot and copies none of their content. All that is shared by the blocks of one request is in `Writer`.
 
 A function returns the wire block, or None for a block that is left out. Where a mark has to move, a `MovedMark` stands for the block, and
 `cache.py` finds the one that carries it.
@@ -116,6 +115,7 @@ def _source(source: Base64 | Url | FileId | PlainText) -> WireBlock:
 
 def _thinking(w: Writer, block: Thinking) -> WireBlock | None:
     if block.signature and w.replays_thinking:
+        w.signed.append((w.message, block))
         wire: WireBlock = {"type": "thinking", "thinking": block.text, "signature": block.signature}
         return _unmarked(w, wire, block, block.extra) if block.extra else wire
     if w.thinking_as_text and not _is_blank(block.text):
@@ -129,6 +129,7 @@ def _redacted_thinking(w: Writer, block: RedactedThinking) -> WireBlock | None:
     if not w.replays_thinking:
         w.note("thinking_left_out", THINKING_LEFT_OUT, block)
         return None
+    w.signed.append((w.message, block))
     wire: WireBlock = {"type": "redacted_thinking", "data": block.data}
     return _unmarked(w, wire, block, block.extra) if block.extra else wire
 

@@ -18,7 +18,7 @@ import msgspec
 from dragoman.catalog import ModelRules, rules
 from dragoman.errors import InvalidInputError, Problem
 from dragoman.fragments import scrub
-from dragoman.message import RedactedThinking, Thinking
+from dragoman.message import RedactedThinking
 from dragoman.request import Request
 from dragoman.wire.anthropic.betas import beta_header, body_features
 from dragoman.wire.anthropic.cache import MARKS, add_marks, settle_marks
@@ -267,19 +267,13 @@ def _check_json(w: Writer, body: WireBlock) -> None:
 
 def _refuse_broken_thinking(w: Writer, request: Request) -> None:
     """What is signed is sent as it came or not at all (case 96)."""
-    for i, message in enumerate(request.messages):
-        for j, block in enumerate(message.content):
-            texts = (
-                (block.text, block.signature)
-                if isinstance(block, Thinking) and block.signature
-                else (block.data,)
-                if isinstance(block, RedactedThinking)
-                else ()
-            )
-            if any(_is_broken(text) for text in texts):
-                text = "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed"
-                fix = "leave the turn's thinking out, or store it without loss"
-                w.problem(f"messages[{i}].content[{j}]", "broken_unicode", text, fix)
+    for index, block in w.signed:
+        texts = (block.data,) if isinstance(block, RedactedThinking) else (block.text, block.signature)
+        if any(_is_broken(text) for text in texts):
+            place = next(j for j, other in enumerate(request.messages[index].content) if other is block)
+            text = "signed thinking holds half a character (a lone surrogate), and signed text cannot be changed"
+            fix = "leave the turn's thinking out, or store it without loss"
+            w.problem(f"messages[{index}].content[{place}]", "broken_unicode", text, fix)
 
 
 def _is_broken(text: str) -> bool:

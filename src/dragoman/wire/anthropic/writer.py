@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.errors import Problem
 from dragoman.event import Notice
-from dragoman.message import Document, Extra, Parts, ToolResult
+from dragoman.message import Document, Extra, Parts, RedactedThinking, Thinking, ToolResult
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MovedMark
 from dragoman.wire.anthropic.plain import WireBlock
@@ -42,6 +42,7 @@ class Writer:
         "moved",
         "problems",
         "replays_thinking",
+        "signed",
         "thinking_as_text",
         "toolsets",
     )
@@ -54,6 +55,8 @@ class Writer:
         """Whether the message at hand was written in another dialect."""
         self.replays_thinking = True
         """Whether the thinking of the message at hand may be sent back."""
+        self.signed: list[tuple[int, Thinking | RedactedThinking]] = []
+        """The thinking that is sent back, with the position of its message."""
         self.moved = False
         """Whether there is any `MovedMark`."""
         self.toolsets: dict[str, str] = {}
