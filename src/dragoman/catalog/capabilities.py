@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from dragoman.catalog.data import data_file
 from dragoman.catalog.ids import LINES, find, line_of, version_of
 from dragoman.catalog.info import ModelInfo
 
@@ -118,7 +118,7 @@ _snapshot: _Snapshot | None = None
 
 
 def _local() -> _Snapshot:
-    file = msgspec.json.decode((Path(__file__).parent / "models.json").read_bytes(), type=_File)
+    file = msgspec.json.decode(data_file("models.json"), type=_File)
     rows = {row.id: row for row in file.models}
     rows.update({alias: rows[target] for alias, target in file.aliases.items()})
     return _Snapshot(rows)

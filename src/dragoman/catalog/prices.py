@@ -15,13 +15,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from dragoman.catalog.data import data_file
 from dragoman.catalog.ids import find, line_of
 from dragoman.value import Value
 
@@ -150,7 +149,7 @@ def _list() -> _File:
     if _file is None:
         with _lock:
             if _file is None:
-                file = msgspec.json.decode((Path(__file__).parent / "prices.json").read_bytes(), type=_File)
+                file = msgspec.json.decode(data_file("prices.json"), type=_File)
                 file.models.update({alias: file.models[target] for alias, target in file.aliases.items()})
                 _file = file
     return _file
@@ -283,6 +282,8 @@ def _tier(price: Any, tokens: int) -> Decimal | None:
 
 
 def _genai_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to load
+
     try:
         return version("genai-prices")
     except PackageNotFoundError:
