@@ -631,3 +631,9 @@ def test_an_invalid_call_keeps_its_reason() -> None:
 def test_a_stop_reason_within_content_is_not_touched() -> None:
     event = from_json(b'{"type":"message_stop","stop":"eclipse","extra":{"w":{"stop":"eclipse"}}}', Event)
     assert event == MessageStop("unknown", extra={"w": {"stop": "eclipse"}})
+
+
+def test_the_reference_page_is_true() -> None:
+    page = Path(__file__).parents[1] / "docs" / "reference" / "storage.md"
+    code = "\n".join(part.partition("```")[0] for part in page.read_text(encoding="utf-8").split("```python\n")[1:])
+    exec(compile(code, str(page), "exec", flags=0, dont_inherit=True), {"__name__": "storage_page"})
