@@ -128,10 +128,8 @@ def test_a_notice_and_a_retry_are_noted() -> None:
         (Usage(), "input 0, output 0"),
         (Usage(input=1, output=2, reasoning=1), "input 1, output 2 (thinking 1)"),
         (Usage(input=1000, cache_read=24), "input 1,024 (cache: 24 read), output 0"),
-        (
-            Usage(cache_write_5m=1, cache_write_1h=2, cache_write_other=3),
-            "input 6 (cache: 1 written for 5m, 2 written for 1h, 3 written), output 0",
-        ),
+        (Usage(cache_write_5m=1, cache_write_1h=2), "input 3 (cache: 1 written for 5m, 2 written for 1h), output 0"),
+        (Usage(cache_write_other=3), "input 3 (cache: 3 written), output 0"),
     ],
     ids=["none", "thinking", "read", "written", "written, no lifetime"],
 )
