@@ -410,6 +410,14 @@ def test_events_that_contradict_each_other_are_a_protocol_error(event: dict[str,
     assert words in events[-1].error.message
 
 
+def test_more_text_of_a_message_that_is_done_is_a_protocol_error() -> None:
+    more = delta("output_text", 0, "x", content_index=0, item_id="msg_1")
+    item = message("xx")
+    accumulator = folded(events_of(sse(created(), added(0, {**item, "content": []}), more, more, done(0, item), more)))
+    assert isinstance(accumulator.error, ProtocolError)
+    assert accumulator.partial().text == "xx"
+
+
 def test_the_same_created_event_again_is_ignored() -> None:
     assert answer(sse(created(), created(), completed(message("x")))).text == "x"
 

@@ -16,7 +16,9 @@ from what came; sequence numbers are not needed and not read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
+
+import msgspec
 
 from dragoman.errors import ProviderError
 from dragoman.event import Failed, MessageStart, MessageStop
@@ -28,68 +30,27 @@ from dragoman.wire.decoder import AnswerDecoder, load_json
 from dragoman.wire.framing import Framing, Key
 from dragoman.wire.openai_errors import decode_error, rate_limits, stream_error
 from dragoman.wire.openai_responses.blocks_in import PARAGRAPH, image_shell, pair_shell, reasoning_block, result_block
+from dragoman.wire.openai_responses.events import ARGUMENTS, DONE, FREE_TEXT, PROGRESS, SILENT, STATUS_OF_EVENT, STOP_OF_REASON
 from dragoman.wire.openai_responses.items import Item, Items, id_of
 from dragoman.wire.openai_responses.kinds import CALLS, ENCRYPTED, WIRE, dict_of, is_dict, is_list, objects_of, str_of
 from dragoman.wire.openai_responses.settle import Settler
 from dragoman.wire.openai_responses.usage import response_extra, usage_of
+from dragoman.wire.sse import Frame
 
 __all__ = ["ResponsesDecoder"]
 
-STATUS_OF_EVENT = {
-    "response.completed": "completed",
-    "response.incomplete": "incomplete",
-    "response.failed": "failed",
-    "response.cancelled": "cancelled",
-}
-"""The events that end an answer, and the status each implies where the response states none."""
 
-STOP_OF_REASON: dict[str, StopReason] = {
-    "max_output_tokens": "max_tokens",
-    "max_tokens": "max_tokens",
-    "content_filter": "refusal",
-}
-"""Why a response is incomplete; any other reason is `unknown`, with the reason as `raw_stop`."""
+class _TextEvent(msgspec.Struct, gc=False):
+    """A delta of text, which nearly all events are: read without its padding and log probabilities."""
 
-DONE = ("completed", "complete")
-"""Statuses of an answer that is whole; `complete` is what a recorded compatible server says."""
-
-SILENT = frozenset(
-    {
-        "response.in_progress",
-        "response.queued",
-        "keepalive",
-        "response.content_part.done",
-        "response.output_text.done",
-        "response.refusal.done",
-        "response.function_call_arguments.done",
-        "response.mcp_call_arguments.done",
-        "response.custom_tool_call_input.done",
-        "response.code_interpreter_call_code.done",
-        "response.apply_patch_call_operation_diff.done",
-        "response.shell_call_command.done",
-        "response.shell_call_output_content.delta",
-        "response.shell_call_output_content.done",
-        "response.reasoning_text.done",
-        "response.reasoning_part.done",
-        "response.reasoning_summary_text.done",
-        "response.reasoning_summary_part.done",
-    }
-)
-"""Events that say nothing which the finished item does not say too."""
-
-PROGRESS = ("in_progress", "searching", "interpreting", "generating", "partial_image", "completed", "failed", "compacting", "calling")
-"""Last words of the events by which a tool at the provider tells how far it is: handed on as OpaqueEvent, for a display."""
+    type: Literal["response.output_text.delta"]
+    delta: str
+    output_index: int | None = None
+    content_index: int | None = None
+    item_id: str | None = None
 
 
-_ARGUMENTS = {"response.mcp_call_arguments.delta": "mcp_call"}
-_FREE_TEXT = {
-    "response.custom_tool_call_input.delta": "custom_tool_call",
-    "response.code_interpreter_call_code.delta": "code_interpreter_call",
-    "response.apply_patch_call_operation_diff.delta": "apply_patch_call",
-    "response.shell_call_command.added": "shell_call",
-    "response.shell_call_command.delta": "shell_call",
-}
-"""The item that each delta of an input fits."""
+_read_text = msgspec.json.Decoder(_TextEvent).decode
 
 
 class ResponsesDecoder(AnswerDecoder):
@@ -108,6 +69,8 @@ class ResponsesDecoder(AnswerDecoder):
         self._id = ""
         self._error: ProviderError | None = None
         self._limit = limit
+        self._where: tuple[Any, ...] | None = None  # what the latest text delta said of its place
+        self._text_key: Key = None  # the block there, while it is open
         self._approvals = 0
 
     @property
@@ -119,6 +82,22 @@ class ResponsesDecoder(AnswerDecoder):
         return self.headers.get("x-request-id") or self.headers.get("apim-request-id", "")
 
     # ---- the three forms of an answer
+
+    def _frames(self, frames: list[Frame]) -> None:
+        """As the base, with a short way for more text of the block that was written to last."""
+        for event, data in frames:
+            if event == b"response.output_text.delta":
+                try:
+                    text = _read_text(data)
+                except (msgspec.MsgspecError, UnicodeEncodeError):
+                    pass  # `_frame` copes with what is odd
+                else:
+                    if (text.output_index, text.content_index, text.item_id) == self._where:
+                        self._framing.text(self._text_key, text.delta)
+                        continue
+            self._frame(data, event)
+            if self._ended:
+                return
 
     def _frame(self, data: bytes, event: bytes, *, last: bool = False) -> None:
         try:
@@ -273,6 +252,7 @@ class ResponsesDecoder(AnswerDecoder):
         if item.settled:
             return
         item.done = final
+        self._where = None
         if item.role == "reasoning":
             self._settler.catch_up(item.key, reasoning_block(final).text, self._framing.thinking)
         if item.kind not in ENCRYPTED and not item.unstable:
@@ -281,6 +261,7 @@ class ResponsesDecoder(AnswerDecoder):
     def _settle_final(self, response: dict[str, Any], status: str) -> None:
         """Finish all items: by the response's own list, else by their `done`, else, unless the answer failed, by what came."""
         self._settler.whole = status in DONE
+        self._where = None
         taken: set[int] = set()
         for position, final in enumerate(objects_of(response.get("output"))):
             item = self._items.match(position, final, taken) or self._open(position, final)
@@ -328,7 +309,9 @@ class ResponsesDecoder(AnswerDecoder):
     def _text(self, value: dict[str, Any]) -> None:
         item = self._target(value, "output_text.delta", "message")
         if item is not None:
-            self._framing.text(self._part(item, value.get("content_index")), str_of(value.get("delta")))
+            self._text_key = self._part(item, value.get("content_index"))
+            self._where = (value.get("output_index"), value.get("content_index"), value.get("item_id"))
+            self._framing.text(self._text_key, str_of(value.get("delta")))
 
     def _refusal(self, value: dict[str, Any]) -> None:
         item = self._target(value, "refusal.delta", "message")
@@ -370,14 +353,14 @@ class ResponsesDecoder(AnswerDecoder):
     def _arguments(self, value: dict[str, Any]) -> None:
         """More JSON of a call's arguments."""
         kind = value["type"]
-        item = self._target(value, kind, _ARGUMENTS.get(kind, "function_call"))
+        item = self._target(value, kind, ARGUMENTS.get(kind, "function_call"))
         if item is not None:
             self._framing.tool_input(item.key, str_of(value.get("delta")))
 
     def _free_text(self, value: dict[str, Any]) -> None:
         """More free text of a call's input: code, a diff, a command, a custom tool's input."""
         kind = value["type"]
-        item = self._target(value, kind, _FREE_TEXT[kind])
+        item = self._target(value, kind, FREE_TEXT[kind])
         if item is not None and item.writer is not None:
             number = value.get("command_index")
             text = str_of(value.get("delta")) or str_of(value.get("command"))
@@ -404,7 +387,7 @@ class ResponsesDecoder(AnswerDecoder):
         "response.reasoning_part.added": _reasoning_part,
         "response.function_call_arguments.delta": _arguments,
         "response.mcp_call_arguments.delta": _arguments,
-        **dict.fromkeys(_FREE_TEXT, _free_text),
+        **dict.fromkeys(FREE_TEXT, _free_text),
         "response.output_item.added": _added,
         "response.output_item.done": _done,
         "response.created": _created,
