@@ -66,6 +66,8 @@ def probe(
     effort: Annotated[str | None, typer.Option(help="Effort: minimal, low, medium, high, xhigh, max.")] = None,
     show_thinking: ShowThinking = False,
     json: Json = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Send the call's span to the OTEL_EXPORTER_OTLP_* endpoint.")] = False,
+    trace_console: Annotated[bool, typer.Option("--trace-console", help="Show the call's span on standard error.")] = False,
 ) -> None:
     """Ask a model one thing and watch the answer arrive; then stop reason, usage and speed on standard error.
 
@@ -85,6 +87,8 @@ def probe(
             effort=effort,
             show_thinking=show_thinking,
             json=json,
+            trace=trace,
+            trace_console=trace_console,
         )
 
     raise typer.Exit(guarded(command))

@@ -10,6 +10,7 @@ import dragoman
 from dragoman.cli.outcome import ANSWERED, INTERRUPTED, PROVIDER_FAILED, UsageError
 from dragoman.cli.printer import Printer, describe_error, summary
 from dragoman.cli.terminal import Screen
+from dragoman.cli.tracing import tracing
 from dragoman.event import Event
 from dragoman.request import Effort, Request, ThinkingConfig
 from dragoman.storage import to_json
@@ -35,6 +36,8 @@ def probe(
     effort: str | None,
     show_thinking: bool,
     json: bool,
+    trace: bool,
+    trace_console: bool,
 ) -> int:
     """Ask, show, sum up. The exit code: 0 answered, 1 the provider failed, 130 interrupted."""
     request = Request(
@@ -49,8 +52,13 @@ def probe(
     screen = Screen()
     if provider == "local" and not model:
         screen.note(f"{TOY}\n")
-    with client(provider, model) as answering, events_of(answering, request) as stream:
-        return _watch(stream, screen, _json_lines(screen) if json else Printer(screen, thinking=show_thinking).show)
+    traced = tracing(export=trace, show=trace_console)
+    with client(provider, model) as answering:
+        answering.telemetry = traced.telemetry
+        with events_of(answering, request) as stream:
+            code = _watch(stream, screen, _json_lines(screen) if json else Printer(screen, thinking=show_thinking).show)
+    traced.report(screen)
+    return code
 
 
 def client(provider: str, model: str) -> dragoman.ProviderBase:

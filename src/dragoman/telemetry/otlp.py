@@ -17,7 +17,7 @@ try:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.resources import SERVICE_NAME, Resource
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
@@ -39,7 +39,9 @@ class OTLPTelemetry:
         self._exporter = _Watched(OTLPSpanExporter())
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._tracers.add_span_processor(BatchSpanProcessor(self._exporter))
-        self._meters = MeterProvider(metric_readers=_metric_readers(), resource=resource, shutdown_on_exit=False)
+        self._metrics = OTLPMetricExporter() if _wants_metrics() else None
+        readers = [] if self._metrics is None else [PeriodicExportingMetricReader(self._metrics)]
+        self._meters = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
         self._telemetry = OpenTelemetry(tracer_provider=self._tracers, meter_provider=self._meters)
 
     @property
@@ -52,10 +54,12 @@ class OTLPTelemetry:
         return self._telemetry.started(call)
 
     def shutdown(self) -> bool:
-        """Send everything and stop. Whether all spans arrived; if not, the log of `opentelemetry` says why. Takes as long as the
-        exporter tries: 10 seconds, or `OTEL_EXPORTER_OTLP_TIMEOUT`.
+        """Send everything and stop. Whether all spans arrived; if not, the log of `opentelemetry` says why, and the metrics are not tried.
+        Takes as long as the exporter tries: at most 10 seconds, or `OTEL_EXPORTER_OTLP_TIMEOUT`.
         """
         self._tracers.shutdown()
+        if not self._exporter.delivered and self._metrics is not None:
+            self._metrics.shutdown()  # pyright: ignore[reportUnknownMemberType]  # its further arguments have no types
         self._meters.shutdown()
         return self._exporter.delivered
 
@@ -109,7 +113,5 @@ def _resource() -> Resource:
     return resource.merge(Resource({SERVICE_NAME: "dragoman"})) if not named or named.startswith("unknown_service") else resource
 
 
-def _metric_readers() -> list[MetricReader]:
-    """One reader that exports at shutdown; none if the environment wants no metrics."""
-    wanted = os.environ.get("OTEL_METRICS_EXPORTER", "").strip() != "none"
-    return [PeriodicExportingMetricReader(OTLPMetricExporter())] if wanted else []
+def _wants_metrics() -> bool:
+    return os.environ.get("OTEL_METRICS_EXPORTER", "").strip() != "none"
