@@ -309,7 +309,7 @@ def test_a_paused_turn_goes_on_with_every_model() -> None:
 # ---- tools
 
 
-@pytest.mark.parametrize("name", ["", "two words", "naïve", "a" * 129, "f\n"])
+@pytest.mark.parametrize("name", ["", "two words", "naïve", "a" * 129, "f\n", "a.b"])
 def test_a_tool_name_is_a_word(name: str) -> None:
     assert found(ask(tools=[Tool(name)])) == [("tools[0].name", "tool_name")]
     assert found(ask("q", assistant(ToolUse("a", name, {})), results("a"))) == [("messages[1].content[0].name", "tool_name")]
@@ -672,6 +672,18 @@ def test_another_dialect_gets_what_all_refuse_and_none_of_anthropics_rules() -> 
         ("tool_choice", "tool_choice_unknown"),
         ("messages[1].content[0]", "tool_result_missing"),
     ]
+
+
+def test_another_dialect_may_have_other_names_and_shapes() -> None:
+    request = ask(
+        "q",
+        assistant(ToolUse("a", "default_api:find.all", {}), Opaque({"executableCode": {}}, wire="some-other")),
+        results("a"),
+        assistant(""),
+        user(""),
+        tools=[Tool("default_api:find.all"), ProviderTool("web_search", ""), ProviderTool("code_interpreter", "")],
+    )
+    assert found(request, OtherWire()) == []
 
 
 def test_what_is_missing_is_said_with_the_dialects_name() -> None:

@@ -71,7 +71,7 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     if request.extra_body:
         _check_body(request, out)
     if request.tools or request.tool_choice is not None:
-        check_tools(request, model, claude=claude, out=out)
+        check_tools(request, model, dialect, out)
     if claude:
         check_strict(request, out)
     turns = Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out)

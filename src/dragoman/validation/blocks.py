@@ -76,7 +76,7 @@ def check_block(
         check_json(block.input, f"{path}.input", out)
     elif isinstance(block, RedactedThinking):
         check_signed(block.data, path, out)
-    elif isinstance(block, Opaque) and block.wire == wire and not _is_block(block.data):
+    elif isinstance(block, Opaque) and dialect.claude and block.wire == wire and not _is_block(block.data):
         out.append(Problem(path, "not_a_block", "is an event of a stream or has no type", "send finished blocks only"))
 
 

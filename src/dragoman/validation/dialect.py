@@ -6,6 +6,7 @@ name without a row gets only what all have in common.
 
 from __future__ import annotations
 
+import re
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -27,7 +28,13 @@ from dragoman.message import (
     Video,
 )
 
-__all__ = ["Dialect", "Holder", "dialect_of"]
+__all__ = ["TOOL_NAME", "Dialect", "Holder", "dialect_of"]
+
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+"""What a tool may be called in the Messages API (anthropic.md §7), and in all dialects at once."""
+
+_ANY_TOOL_NAME = re.compile(r"[^\s\x00-\x1f]{1,256}")
+"""What no dialect takes as a name is outside of this; some take dots and colons."""
 
 Holder: TypeAlias = Literal["user", "assistant", "system", "tool result"]
 """What a block can be part of."""
@@ -48,12 +55,19 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """How the provider is called in texts."""
     claude: bool = False
     """The rules of the Messages API and of the catalogue's models apply."""
+    tool_name: re.Pattern[str] = _ANY_TOOL_NAME
+    """What a tool may be called."""
     blocks: dict[Holder, frozenset[type]]
     """Which blocks a message of each role and a tool result may hold."""
 
 
 _DIALECTS = {
-    "anthropic": Dialect(label="Anthropic", claude=True, blocks={holder: blocks - {Audio, Video} for holder, blocks in _SHARED.items()}),
+    "anthropic": Dialect(
+        label="Anthropic",
+        claude=True,
+        tool_name=TOOL_NAME,
+        blocks={holder: blocks - {Audio, Video} for holder, blocks in _SHARED.items()},
+    ),
     "openai-chat": Dialect(label="OpenAI", blocks=_SHARED),
     "openai-responses": Dialect(label="OpenAI", blocks=_SHARED),
     "gemini": Dialect(label="Gemini", blocks=_SHARED),

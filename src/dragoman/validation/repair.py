@@ -30,8 +30,8 @@ from dragoman.message import (
     ToolResult,
     ToolUse,
 )
+from dragoman.validation.dialect import TOOL_NAME
 from dragoman.validation.media import image_type, is_broken, not_json
-from dragoman.validation.tools import TOOL_NAME
 from dragoman.validation.turns import has_content
 
 __all__ = ["Change", "Repaired", "mend"]

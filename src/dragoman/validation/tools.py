@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, cast
 
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
 from dragoman.request import Request, Tool, ToolNamed
+from dragoman.validation.dialect import Dialect
 from dragoman.validation.media import not_json
 
-__all__ = ["TOOL_NAME", "check_tools"]
+__all__ = ["NAME_FIX", "check_tools"]
 
-TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-"""What a tool may be called (anthropic.md §7; OpenAI and Gemini take no more)."""
-
-_NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`"
+NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`"
 _SCHEMA_UNIONS = ("oneOf", "anyOf", "allOf")
 
 
-def check_tools(request: Request, rules: ModelRules, *, claude: bool, out: list[Problem]) -> None:
+def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list[Problem]) -> None:
     """Append what is wrong with the tools and the tool choice."""
+    claude = dialect.claude
     first: dict[str, int] = {}
     for i, tool in enumerate(request.tools):
         path = f"tools[{i}]"
-        if not TOOL_NAME.fullmatch(tool.name):
-            out.append(Problem(f"{path}.name", "tool_name", "is no legal tool name", _NAME_FIX))
-        elif tool.name in first:
+        ours = isinstance(tool, Tool)  # a provider's own tool may be called by its type alone
+        if ours and not dialect.tool_name.fullmatch(tool.name):
+            out.append(Problem(f"{path}.name", "tool_name", "is no legal tool name", NAME_FIX))
+        elif tool.name in first and (ours or claude):
             text = f"`{tool.name}` is also the name of tools[{first[tool.name]}]"
             out.append(Problem(f"{path}.name", "tool_name_repeated", text, "give each tool its own name"))
         first.setdefault(tool.name, i)

@@ -34,7 +34,7 @@ from dragoman.message import (
 from dragoman.request import Request
 from dragoman.validation.blocks import check_block, check_json, check_signed
 from dragoman.validation.dialect import Dialect, Holder
-from dragoman.validation.tools import TOOL_NAME
+from dragoman.validation.tools import NAME_FIX
 
 __all__ = ["Turns", "has_content"]
 
@@ -42,7 +42,6 @@ _ROLES = ("assistant", "system", "user")
 _SERVER_STATE = ("previous_message_id", "previous_response_id", "conversation")
 _SERVER_SIDE = (ServerToolUse, ServerToolResult, Opaque)
 _DIALECTS_OWN = (RedactedThinking, ServerToolUse, ServerToolResult)
-_TOOL_NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`, as in the tool's own name"
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
@@ -151,7 +150,7 @@ class Turns:
         if prefill and not self.rules.prefill and self.pairs:
             path = f"messages[{len(self.messages) - 1}]"
             self._add(path, "prefill", f"{self.rules.id} does not continue an assistant message", "end with a user message")
-        if (last is None or not self._anything()) and not any(problem.path == "messages" for problem in self.out):
+        if self.dialect.claude and (last is None or not self._anything()) and not any(problem.path == "messages" for problem in self.out):
             text = f"{self.dialect.label} request requires at least one user/assistant message"
             self._add("messages", "required", text, "add a user message with text")
 
@@ -214,7 +213,7 @@ class Turns:
             if self.open:
                 self._unanswered(self.open)
                 self.open = {}
-            if not self.kept:
+            if not self.kept and self.dialect.claude:
                 path = f"messages[{self.start}]"
                 self._add(path, "empty_turn", "nothing is left of this user turn without its empty text", "give it text, or leave it out")
 
@@ -287,10 +286,10 @@ class Turns:
         earlier = self.calls.get(call_id)
         self.calls[call_id] = call if earlier is None else _chained(earlier, call)
         if name not in self.names:
-            if TOOL_NAME.fullmatch(name):
+            if self.dialect.tool_name.fullmatch(name):
                 self.names.add(name)
             else:
-                self._add(f"{_path(i, j)}.name", "tool_name", "is no legal tool name", _TOOL_NAME_FIX)
+                self._add(f"{_path(i, j)}.name", "tool_name", "is no legal tool name", NAME_FIX)
 
     def _result(self, call_id: str, is_error: bool, i: int, j: int) -> None:
         call = self.open.pop(call_id, None)
