@@ -38,6 +38,11 @@ __all__ = ["OpenTelemetry", "configured"]
 SCOPE = "dragoman"
 """The instrumentation scope."""
 
+_NO_SPAN = otel_context.Context()
+"""The context of records that need no exemplar: there is one for each piece of content, and looking for one doubles its cost."""
+
+_UNCONFIGURED = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
+
 _PROPAGATOR = TraceContextTextMapPropagator()
 """W3C `traceparent` and `tracestate` only: baggage may hold anything, and the provider is a stranger."""
 
@@ -158,7 +163,7 @@ class _Instruments:
         if call.streaming and outcome.timing.first_content is not None:
             self._first_chunk.record(outcome.timing.first_content, shared, context)
             for gap in gaps:
-                self._per_chunk.record(gap, shared, context)
+                self._per_chunk.record(gap, shared, _NO_SPAN)
         if outcome.failed:
             failed: Attributes = {name: shared[name] for name in (names.PROVIDER, names.REQUEST_MODEL)}
             self._errors.add(1, {**failed, names.ERROR_TYPE: outcome.error_type}, context)
@@ -181,7 +186,7 @@ def configured() -> OpenTelemetry | None:
     """The telemetry of a program that has configured a tracer provider; None if it has not (a proxy or a no-op is none)."""
     global _picked_up  # noqa: PLW0603  # one per process, as the providers are
     tracers = trace.get_tracer_provider()
-    if isinstance(tracers, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+    if isinstance(tracers, _UNCONFIGURED):
         return None
     meters = metrics.get_meter_provider()
     known = _picked_up
