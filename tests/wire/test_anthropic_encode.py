@@ -438,6 +438,15 @@ def test_two_calls_of_one_turn_with_one_id_are_answered_in_order() -> None:
     assert [(block["tool_use_id"], block["content"]) for block in turns[2]["content"]] == [("x", "1"), ("dgm1-", "3"), ("dgm2-x", "2")]
 
 
+def test_an_id_that_looks_like_a_rewritten_one_is_told_apart() -> None:
+    turns = turns_of(
+        "a", assistant(ToolUse(".", "f", {}), ToolUse("dgm1-_2e", "g", {})), user(ToolResult("dgm1-_2e", "2"), ToolResult(".", "1"))
+    )
+    first, second = (block["id"] for block in turns[1]["content"])
+    assert first != second
+    assert [(block["tool_use_id"], block["content"]) for block in turns[2]["content"]] == [(second, "2"), (first, "1")]
+
+
 def test_no_content_is_changed() -> None:
     """What was given is the same after encoding, to the last nested list."""
     request = Request(

@@ -190,6 +190,7 @@ def test_the_callers_marks_come_first_and_ours_by_use(callers: int, ours: list[s
 def test_a_mark_of_ours_before_a_1h_mark_lives_as_long() -> None:
     found = marks("q1", assistant("a"), user(Text("q2", cache=HOUR)), assistant("b"), "q3", system="s", cache="auto")
     assert found == {"system[0]": LONG, "m2[0]": LONG, "m4[0]": SHORT}
+    assert marks(user(Text("a", cache=HOUR), "b"), cache="auto") == {"m0[0]": LONG, "m0[1]": SHORT}
     found = marks("q1", system="s", cache="auto", extra_body={"cache_control": LONG})
     assert found == {"top": LONG, "system[0]": LONG, "m0[0]": LONG}
 

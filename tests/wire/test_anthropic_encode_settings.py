@@ -102,6 +102,7 @@ def test_messages_and_stream_cannot_be_replaced_by_extra_body() -> None:
     body = msgspec.json.decode(encoded.body)
     assert (body["messages"], body["stream"]) == ([{"role": "user", "content": "q"}], True)
     assert [n.path for n in encoded.notices] == ["extra_body.messages", "extra_body.stream"]
+    assert b'"stream"' not in encode("q", stream=False, extra_body={"stream": True}).body
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object(), b"x"])
