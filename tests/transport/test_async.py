@@ -535,6 +535,8 @@ class TestAbort:
                 await anext(aiter(response))
                 await (in_time(clocks.abort) if elsewhere else anyio.lowlevel.checkpoint())
                 clocks.abort()
+                with pytest.raises(ConnectionFailedError, match="aborted"):
+                    await anext(response)
                 del response
                 await in_time(partial(server.wait_closed, 0))
                 assert await fetch(transport, server) == b"whole"

@@ -404,12 +404,24 @@ class TestAbortFromAnotherThread:
             self.ends(waiting)
             server.wait_closed(0)
 
+    def test_between_two_reads_ends_the_next_one(self, transport: HTTPX2Transport) -> None:
+        with WireServer(Answer(body=[b"x", Stall()])) as server:
+            clocks = running()
+            response = transport.send(request_to(server), clocks)
+            next(iter(response))
+            clocks.abort()
+            server.wait_closed(0)
+            self.ends(lambda: next(response))
+            self.ends(lambda: next(response))
+
     def test_close_alone_ends_it_too(self, transport: HTTPX2Transport) -> None:
-        gate = Gate()
-        with WireServer([Answer(body=[b"x", Wait(gate)])]) as server:
-            response = transport.send(request_to(server), running())
+        asked = Asked()
+        with WireServer([Answer(body=[b"x", Stall()])]) as server:
+            response = transport.send(request_to(server), running(asked))
+            next(iter(response))
+            asked.arm()
             waiting = in_thread(lambda: list(response))
-            gate.reached()
+            asked.wait()
             response.close()
             self.ends(waiting)
             server.wait_closed(0)

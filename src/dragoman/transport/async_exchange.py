@@ -34,6 +34,8 @@ class AsyncLease:
     headers: HeaderList
     body: AsyncGenerator[bytes, None]
     give_back: Callable[[bool], Awaitable[None]]
+    bounded: bool
+    """Whether each read of the body waits by the call's clocks on its own."""
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -73,7 +75,7 @@ async def lease_from_pool(
     else:
         body = _generator(response)
     headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers]
-    return AsyncLease(response.status, headers, body, let_go)
+    return AsyncLease(response.status, headers, body, let_go, bounded=True)
 
 
 async def lease_from_client(client: httpx2.AsyncClient, request: HTTPRequest, call: AsyncCall) -> AsyncLease:
@@ -86,7 +88,7 @@ async def lease_from_client(client: httpx2.AsyncClient, request: HTTPRequest, ca
         extensions={"trace": call.trace, "timeout": {}},
     )
     response = await call.wait(lambda: client.send(sent, stream=True, follow_redirects=False))
-    call.head_came()
+    call.came()
 
     async def let_go(finished: bool) -> None:
         del finished
@@ -96,12 +98,12 @@ async def lease_from_client(client: httpx2.AsyncClient, request: HTTPRequest, ca
         chunks = response.aiter_bytes()
         try:
             async for data in chunks:
-                call.got(data)
+                call.came()
                 yield data
         finally:
             await chunks.aclose()
 
-    return AsyncLease(response.status_code, response.headers.multi_items(), body(), let_go)
+    return AsyncLease(response.status_code, response.headers.multi_items(), body(), let_go, bounded=False)
 
 
 class AsyncPooledResponse:
@@ -114,9 +116,11 @@ class AsyncPooledResponse:
         self._call = call
         self._where = where
         self._over = False
+        self._finished = False
         self._closing = False
         self._closed = anyio.Event()
         call.on_interrupt = self._start_closing
+        call.busy = False
 
     def __aiter__(self) -> AsyncPooledResponse:
         return self
@@ -124,10 +128,13 @@ class AsyncPooledResponse:
     async def __anext__(self) -> bytes:
         """The next bytes. Raises as `Transport` says; after `close`, StopAsyncIteration."""
         if self._over or self._closing:
+            if self._call.clocks.aborted and not self._finished:
+                raise aborted()
             raise StopAsyncIteration
         call = self._call
+        call.busy = True
         try:
-            return await call.wait(lambda: anext(self._lease.body))
+            return await self._next()
         except StopAsyncIteration:
             if call.clocks.aborted:  # a body that ends by closing looks complete when we have shut it ourselves
                 await self._let_go(finished=False)
@@ -142,6 +149,12 @@ class AsyncPooledResponse:
         except BaseException:  # the task is being cancelled
             await self._let_go(finished=False)
             raise
+        finally:
+            call.busy = False
+
+    def _next(self) -> Awaitable[bytes]:
+        body = self._lease.body
+        return self._call.next_of(body) if self._lease.bounded else self._call.wait(lambda: anext(body))
 
     async def read(self) -> bytes:
         """The rest of the body, whole."""
@@ -151,7 +164,7 @@ class AsyncPooledResponse:
         """Let go of the connection: see `HTTPResponse`. Closes also while the task is being cancelled."""
         if self._over and not self._closing:
             return
-        if self._call.waiting:
+        if self._call.busy:
             self._closing = True
             self._call.interrupt()  # the task that reads lets go on its way out
         else:
@@ -176,7 +189,7 @@ class AsyncPooledResponse:
         size = 0
         try:
             while size <= DRAIN_LIMIT:
-                size += len(await call.wait(lambda: anext(self._lease.body)))
+                size += len(await self._next())
         except StopAsyncIteration:
             return True
         except FOREIGN_OR_STOPPED:
@@ -186,7 +199,7 @@ class AsyncPooledResponse:
     async def _let_go(self, finished: bool) -> None:
         if self._over:
             return
-        self._over = True
+        self._over, self._finished = True, finished
         if not finished:
             self._call.shut()
         self._call.release()

@@ -1,9 +1,10 @@
 """The network layer for event loops, asyncio and trio: one cancel scope per wait, and a stream that tells how far it has come.
 
-The counterpart of `network.py`. Here a wait can be cancelled, so one anyio cancel scope around everything that httpcore2 does in one
-wait (pool, connect, TLS, request, answer) carries the deadline of whichever clock runs out first; the stream moves the deadline as
-bytes arrive. An abort from any thread goes to the loop, cancels the scope, and shuts the socket; if nobody waits at that moment, the
-loop is given a task of its own that closes the response. A task's own cancellation passes through untouched.
+The counterpart of `network.py`. Here a wait can be cancelled, so an anyio cancel scope carries the deadline of whichever clock runs
+out first: one around everything up to the head of the answer (pool, connect, TLS, request), whose deadline the stream moves as bytes
+arrive, then one around each read of the socket. An abort from any thread goes to the loop, cancels the scope, and shuts the socket;
+if nobody waits at that moment, the loop is given a task of its own that closes the response. A task's own cancellation passes
+through untouched.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from math import inf
 from typing import Any, TypeVar, cast
@@ -47,8 +48,10 @@ class AsyncCall:
         self.progress = Progress()
         self.farewell: float | None = None
         """While the response is being closed: seconds that it may still take."""
+        self.busy = True
+        """Whether a task is at work for this call, which will see by itself that it was aborted."""
         self.on_interrupt: Callable[[], None] | None = None
-        """Called on the loop if the call is aborted while nobody waits."""
+        """Called on the loop if the call is aborted while no task is at work for it."""
         self._scope: anyio.CancelScope | None = None
         self._phase: Phase = "connect"
         self._stream: AsyncClockedStream | None = None
@@ -59,11 +62,6 @@ class AsyncCall:
         self.release()
         self.progress = Progress()
         self.clocks.reconnect()
-
-    @property
-    def waiting(self) -> bool:
-        """Whether a task is inside `wait`."""
-        return self._scope is not None
 
     async def wait(self, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work`. Raises Stopped if the call is aborted or a clock runs out first."""
@@ -81,12 +79,29 @@ class AsyncCall:
             self.progress.expired = self._phase
         raise Stopped
 
+    async def next_of(self, body: AsyncIterator[bytes]) -> bytes:
+        """The next piece of a body whose reads wait by themselves: most pieces need none. Raises as `wait`."""
+        token = current_call.set(self)
+        try:
+            return await anext(body)
+        finally:
+            current_call.reset(token)
+
+    async def read(self, stream: httpcore2.AsyncNetworkStream, max_bytes: int) -> bytes:
+        """Read from the socket, within the wait under way or in one of its own."""
+        if self._scope is not None:
+            data = await stream.read(max_bytes)
+        else:
+            data = await self.wait(lambda: stream.read(max_bytes))
+        self._got(data)
+        return data
+
     def interrupt(self) -> None:
         """End the wait, or what is left of the call, now. On the loop."""
         self.shut()
         if self._scope is not None:
             self._scope.cancel()
-        elif self.on_interrupt is not None:
+        elif not self.busy and self.on_interrupt is not None:
             self.on_interrupt()
 
     def shut(self) -> None:
@@ -104,7 +119,7 @@ class AsyncCall:
             self.clocks.connected()
             self._extend()
 
-    def got(self, data: bytes) -> None:
+    def _got(self, data: bytes) -> None:
         """Bytes came, or the end of the connection. Raises ReadError if that end is our own abort."""
         if self.clocks.aborted and self.farewell is None:
             raise httpcore2.ReadError("aborted")
@@ -115,8 +130,8 @@ class AsyncCall:
             self.clocks.received()
             self._extend()
 
-    def head_came(self) -> None:
-        """For a connection that is not ours, where `got` does not see the bytes before the body."""
+    def came(self) -> None:
+        """Bytes came on a connection that is not ours, where `read` does not see them."""
         self.progress.answered = True
         self.clocks.received()
 
@@ -155,10 +170,7 @@ class AsyncClockedStream(httpcore2.AsyncNetworkStream):
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # httpcore2's interface
         call = self._attached()
-        data = await self._inner.read(max_bytes, timeout if call is None else None)
-        if call is not None:
-            call.got(data)
-        return data
+        return await (self._inner.read(max_bytes, timeout) if call is None else call.read(self._inner, max_bytes))
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         call = self._attached()

@@ -76,14 +76,14 @@ def lease_from_client(client: httpx2.Client, request: HTTPRequest, call: Call) -
     )
     with _timeouts_told(call):
         response = client.send(sent, stream=True, follow_redirects=False)
-    call.head_came()
+    call.came()
     handle.hold(response.extensions.get("network_stream"))
 
     def body() -> Generator[bytes, None, None]:
         timeout["read"] = call.limit()
         with _timeouts_told(call):
             for data in response.iter_bytes():
-                call.got(data)
+                call.came()
                 yield data
                 call.limit()
 

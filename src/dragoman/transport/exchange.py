@@ -87,6 +87,7 @@ class PooledResponse:
         self._where = where
         self._reading = Lock()
         self._over = False
+        self._finished = False
         self._leaving = False
 
     def __iter__(self) -> PooledResponse:
@@ -103,6 +104,8 @@ class PooledResponse:
 
     def _next(self) -> bytes:
         if self._over or self._leaving:
+            if self._call.clocks.aborted and not self._finished:
+                raise aborted()
             raise StopIteration
         call = self._call
         token = current_call.set(call)
@@ -162,7 +165,7 @@ class PooledResponse:
     def _let_go(self, finished: bool) -> None:
         if self._over:
             return
-        self._over = True
+        self._over, self._finished = True, finished
         if not finished:
             self._call.shut()
         self._call.release()

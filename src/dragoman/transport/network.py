@@ -90,8 +90,10 @@ class Call:
             self.progress.answered = True
             self.clocks.received()
 
-    def head_came(self) -> None:
-        """For a connection that is not ours, where `got` does not see the bytes before the body."""
+    def came(self) -> None:
+        """Bytes came on a connection that is not ours, where `got` does not see them. Raises ReadError once aborted."""
+        if self.clocks.aborted:
+            raise httpcore2.ReadError("aborted")
         self.progress.answered = True
         self.clocks.received()
 
