@@ -8,7 +8,8 @@ BIN    := $(VENV)/bin
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$python; break; }; done)
 
-EXTRAS := cli,local
+DEMO_EXTRAS := cli,local
+TEST_EXTRAS := cli,local,otlp,prices
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types coverage bench-quick model format clean
@@ -59,9 +60,9 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]"
+	$(BIN)/python -m pip install --quiet --editable ".[$(DEMO_EXTRAS)]"
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.made pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable ".[$(EXTRAS)]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[$(TEST_EXTRAS)]" --group dev
 	@touch $@ $(VENV)/.installed
