@@ -188,6 +188,24 @@ def test_a_background_response_is_not_waited_for() -> None:
     assert notices("hi", extra_body={"background": True}) == [("background_unsupported", "extra_body.background")]
 
 
+def test_what_the_wire_decided_is_told() -> None:
+    wire = OpenAIResponsesWire(max_tokens=77)
+    request = Request("hi", model="m", thinking=ThinkingConfig.budget(2048))
+    assert encoded(request, wire).settled == {"max_tokens": 77, "effort": "low"}
+    assert encoded(Request("hi", model="m", thinking=ThinkingConfig.off())).settled == {"max_tokens": None, "effort": None}
+
+
+def test_the_same_change_at_many_places_is_one_notice() -> None:
+    turn = Message("assistant", [Thinking("why", signature="sig"), Text("so")], origin=CLAUDE)
+    (notice,) = encoded(Request([user("q"), turn, user("q"), turn], model="m")).notices
+    assert (notice.path, notice.message[-10:]) == ("messages[1].content[0]", " (2 times)")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_without_a_json_form_is_refused(number: float) -> None:
+    assert problems("q", assistant(ToolUse("call_1", "f", {"a": [{"b": number}]}))) == [("messages[1].content[0].input", "not_json")]
+
+
 def test_what_the_api_does_not_have_is_refused() -> None:
     assert problems("hi", top_k=5, stop_sequences=["END"]) == [("top_k", "unsupported"), ("stop_sequences", "unsupported")]
 

@@ -11,7 +11,7 @@ out, the ids of its turn are, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from math import isfinite
 from typing import Any, cast
 
 from dragoman.errors import Problem
@@ -34,13 +34,14 @@ from dragoman.message import (
     ToolUse,
 )
 from dragoman.request import Request
-from dragoman.wire.openai_responses.blocks_in import PARAGRAPH, compact_json
+from dragoman.wire.openai_responses.blocks_in import compact_json
 from dragoman.wire.openai_responses.call_ids import CallIds
-from dragoman.wire.openai_responses.kinds import CALLS, WIRE, is_dict, is_list, is_user_side
+from dragoman.wire.openai_responses.kinds import BARE, CALLS, WIRE, is_dict, is_list, is_user_side
 from dragoman.wire.openai_responses.parts_out import PartWriter
+from dragoman.wire.openai_responses.reasoning_out import write_reasoning
 from dragoman.wire.openai_responses.results_out import write_result
 
-__all__ = ["ItemWriter", "hoisted", "write_reasoning"]
+__all__ = ["ItemWriter", "hoisted"]
 
 INVALID_JSON = "INVALID_JSON"
 """The key under which the text of an invalid input is sent."""
@@ -73,12 +74,15 @@ def _is_plain(message: Message) -> bool:
 
 
 class ItemWriter:
-    """Writes the items of one request. `notices` and `problems` collect what was changed and what cannot be written."""
+    """Writes the items of one request. `notices` and `problems` say what was changed and what cannot be written; `bare`, whether a
+    message came as a bare string.
+    """
 
     def __init__(self, *, provider: str, stateless: bool, thinking_as_text: bool) -> None:
         self.items: list[_ITEM] = []
-        self.notices: list[Notice] = []
         self.problems: list[Problem] = []
+        self.bare = False
+        self._notes: dict[tuple[str, str], tuple[str, int]] = {}
         self._provider = provider
         self._drop_ids = stateless and provider in NO_STATELESS_IDS
         self._thinking_as_text = thinking_as_text
@@ -126,7 +130,8 @@ class ItemWriter:
     def _turn(self, message: Message) -> None:
         """A user or system message: texts and media together, results and kept items each for themselves."""
         own = message.extra.get(WIRE, {})
-        shell: _ITEM = {"role": message.role, **{key: value for key, value in own.items() if key not in ("content", "type")}}
+        shell: _ITEM = {"role": message.role, **{key: value for key, value in own.items() if key not in ("content", "type", BARE)}}
+        self.bare = self.bare or BARE in own
         parts: list[_ITEM] = []
         for position, block in enumerate(message.content):
             path = f"{self._path}.content[{position}]"
@@ -257,7 +262,9 @@ class ItemWriter:
             invalid = {INVALID_JSON: scrub(block.raw)}
             item[call.field] = compact_json(invalid) if call.form == "json" else scrub(block.raw)
         elif call.form == "json":
-            item[call.field] = _spelled(block.input, own.get(call.field))
+            item[call.field] = arguments = _spelled(block.input, own.get(call.field))
+            if "null" in arguments and _has_nan(block.input):  # msgspec writes NaN and infinity as null
+                self._problem(f"{path}.input", "not_json", "the input holds a number that JSON has no form for", "use plain JSON values")
         elif call.form == "text":
             text = block.input.get(call.field)
             item[call.field] = text if isinstance(text, str) else compact_json(block.input)
@@ -304,8 +311,17 @@ class ItemWriter:
 
     # ---- reports
 
+    @property
+    def notices(self) -> list[Notice]:
+        """What was changed. The same at many places is one notice, with the first place and the count."""
+        return [
+            Notice(code, text if count == 1 else f"{text} ({count} times)", path=path or None)
+            for (code, text), (path, count) in self._notes.items()
+        ]
+
     def _note(self, code: str, text: str, *, path: str) -> None:
-        self.notices.append(Notice(code, text, path=path or None))
+        first, count = self._notes.get((code, text), (path, 0))
+        self._notes[code, text] = (first, count + 1)
 
     def _problem(self, path: str, rule: str, text: str, fix: str) -> None:
         self.problems.append(Problem(path, rule, text, fix))
@@ -314,55 +330,19 @@ class ItemWriter:
 # ---- pure pieces
 
 
-def write_reasoning(block: Thinking) -> _ITEM:
-    """A reasoning item; its text is cut into the parts that `extra` remembers, or is one summary if it was changed since."""
-    own = block.extra.get(WIRE, {})
-    item: _ITEM = {"type": "reasoning", **{key: value for key, value in own.items() if key not in ("content", "summary")}}
-    content, summary = own.get("content"), own.get("summary")
-    lengths = [n for part in (content, summary) if _are_lengths(part) for n in cast("list[int]", part)]
-    texts = _cut(block.text, lengths) if lengths or not (content or summary) else None
-    if texts is None and not _are_dicts(content) and not _are_dicts(summary):
-        texts, content, summary = [block.text], None, None
-    if texts is not None and not _are_dicts(summary):
-        first = len(cast("list[int]", content)) if _are_lengths(content) else 0
-        item["summary"] = [{"type": "summary_text", "text": text} for text in texts[first:]]
-        if first:
-            item["content"] = [{"type": "reasoning_text", "text": text} for text in texts[:first]]
-    if _are_dicts(content):
-        item["content"] = content
-    item["summary"] = summary if _are_dicts(summary) else item.get("summary", [])
-    if block.signature:
-        item["encrypted_content"] = block.signature
-    return item
-
-
-def _are_lengths(value: Any) -> bool:
-    return is_list(value) and all(isinstance(n, int) for n in value)
-
-
-def _are_dicts(value: Any) -> bool:
-    return is_list(value) and bool(value) and all(is_dict(v) for v in value)
-
-
-def _cut(text: str, lengths: Sequence[int]) -> list[str] | None:
-    """The parts of a text that were joined by a blank line; None if it is no longer made of parts of those lengths."""
-    if not lengths:
-        return [text] if text else []
-    if len(text) != sum(lengths) + len(PARAGRAPH) * (len(lengths) - 1):
-        return None
-    parts: list[str] = []
-    start = 0
-    for length in lengths:
-        parts.append(text[start : start + length])
-        start += length + len(PARAGRAPH)
-    return parts if PARAGRAPH.join(parts) == text else None
-
-
 def _spelled(value: dict[str, Any], raw: Any) -> str:
     """The input as the model spelled it, unless it was changed since: the same bytes hit the prompt cache."""
     if isinstance(raw, str) and parse_input(raw) == value:
         return raw
     return compact_json(value)
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, float):
+        return not isfinite(value)
+    if is_dict(value):
+        return any(_has_nan(v) for v in value.values())
+    return is_list(value) and any(_has_nan(v) for v in value)
 
 
 def _shared_abroad(item: dict[str, Any]) -> dict[str, Any]:

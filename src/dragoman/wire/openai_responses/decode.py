@@ -251,6 +251,9 @@ class ResponsesDecoder(AnswerDecoder):
         item = self._items.find(value, str_of(final.get("type")), id=id_of(final)) or self._open(value.get("output_index"), final)
         if item.settled:
             return
+        if item.kind != str_of(final.get("type")):
+            self._protocol_error(f"output item {item.index} was added as {item.kind} and ended as {str(final.get('type'))[:50]}")
+            return
         item.done = final
         self._where = None
         if item.role == "reasoning":

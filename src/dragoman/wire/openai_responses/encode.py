@@ -21,7 +21,6 @@ from dragoman.message import Text
 from dragoman.request import Effort, Request, ThinkingConfig
 from dragoman.wire.base import HTTPRequest
 from dragoman.wire.openai_responses.blocks_out import ItemWriter, hoisted
-from dragoman.wire.openai_responses.kinds import BARE
 from dragoman.wire.openai_responses.tools import write_tool, write_tool_choice
 
 __all__ = ["ENCRYPTED_REASONING", "PATH", "encode_request"]
@@ -37,6 +36,8 @@ NO_REASONING = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "gpt-5.1-chat", "g
 EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((1024, "minimal"), (2048, "low"), (8192, "medium"), (16384, "high"))
 """The largest budget in tokens that each effort stands for; more is `xhigh`. The inverse of `ThinkingConfig.auto`'s table."""
 
+OFF = ThinkingConfig.off()
+
 SUMMARY_OF_DISPLAY: dict[str, str | None] = {"summarized": "auto", "omitted": None}
 """`ThinkingConfig.display` as `reasoning.summary`; any other word (`detailed`, `concise`) is the wire's own."""
 
@@ -48,7 +49,7 @@ def encode_request(request: Request, *, stream: bool, provider: str, max_tokens:
     given = request.extra_body
     stateless = not given.get("store", False)
     writer = ItemWriter(provider=provider, stateless=stateless, thinking_as_text=request.foreign_thinking == "text")
-    to_system = hoisted(request)
+    to_system = set(hoisted(request))
     for index, message in enumerate(request.messages):
         if index not in to_system:
             writer.message(message, index)
@@ -59,7 +60,8 @@ def encode_request(request: Request, *, stream: bool, provider: str, max_tokens:
     if instructions:
         body["instructions"] = instructions
     if writer.items or "input" not in given:
-        body["input"] = _input(writer.items)
+        bare = writer.bare and len(writer.items) == 1 and isinstance(writer.items[0].get("content"), str)
+        body["input"] = writer.items[0]["content"] if bare else writer.items
     _add_settings(body, request, max_tokens)
     reasoning = _reasoning(request, notices)
     if reasoning:
@@ -82,7 +84,13 @@ def encode_request(request: Request, *, stream: bool, provider: str, max_tokens:
         body.pop("stream", None)
     if problems:
         raise InvalidInputError(problems)
-    return HTTPRequest(path=PATH, headers=_headers(request, stream=stream), body=_json(body), notices=[*writer.notices, *notices])
+    return HTTPRequest(
+        path=PATH,
+        headers=_headers(request, stream=stream),
+        body=_json(body),
+        notices=[*writer.notices, *notices],
+        settled={"max_tokens": body.get("max_output_tokens"), "effort": reasoning.get("effort") if request.thinking != OFF else None},
+    )
 
 
 def _unsupported(request: Request) -> list[Problem]:
@@ -96,21 +104,12 @@ def _unsupported(request: Request) -> list[Problem]:
     return found
 
 
-def _instructions(request: Request, to_system: list[int]) -> str:
+def _instructions(request: Request, to_system: set[int]) -> str:
     given = request.system
     parts = [given] if isinstance(given, str) else [text.text for text in given]
-    for index in to_system:
+    for index in sorted(to_system):
         parts += [block.text for block in request.messages[index].content if isinstance(block, Text)]
     return scrub("\n\n".join([part for part in parts if part]))
-
-
-def _input(items: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """The items; a question that came as a bare string (`decode_request`) goes back as one."""
-    if len(items) == 1 and items[0].pop(BARE, False) and isinstance(items[0]["content"], str):
-        return items[0]["content"]
-    for item in items:
-        item.pop(BARE, None)
-    return items
 
 
 def _add_settings(body: dict[str, Any], request: Request, max_tokens: int | None) -> None:
