@@ -92,7 +92,7 @@ def parse_input(raw: str) -> dict[str, Any] | InvalidReason:
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, UnicodeEncodeError):  # a lone surrogate is refused, near the end even as "truncated"
-        raw = _ESCAPES.sub(_whole, scrub(raw))
+        raw = re.sub(_ESCAPES, _whole, scrub(raw))
         try:
             value = msgspec.json.decode(raw)
         except msgspec.MsgspecError as error:
@@ -106,12 +106,12 @@ def _is_cut_off(raw: str, error: Exception) -> bool:
     return "truncated" in text or ("invalid number" in text and text.endswith(f"(byte {len(raw.encode())})"))
 
 
-_ESCAPES = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
+_ESCAPES = (
+    r"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
     r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-    r"|\\.",
-    re.DOTALL,
+    r"|\\."
 )
+"""Compiled at first use, as all patterns here: an import should cost nothing for what is rare."""
 
 
 def _whole(escape: re.Match[str]) -> str:
@@ -122,10 +122,10 @@ def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-_NOT_BRACKETS = re.compile(r'"(?:[^"\\]+|\\.)*"?|[^][{}"]+', re.DOTALL)
+_NOT_BRACKETS = r'(?s)"(?:[^"\\]+|\\.)*"?|[^][{}"]+'
 _STEPS = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 
 def _depth(raw: str) -> int:
     """The deepest nesting of a JSON text, brackets inside strings not counted."""
-    return max(accumulate(map(_STEPS.__getitem__, _NOT_BRACKETS.sub("", raw))), default=0)
+    return max(accumulate(map(_STEPS.__getitem__, re.sub(_NOT_BRACKETS, "", raw))), default=0)

@@ -13,7 +13,6 @@ The format is additive: defaults are left out, tags and names never change, `v` 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -74,6 +73,8 @@ def to_builtins(value: object) -> Any:
 
 def _escaped(value: object) -> bytes:
     """As `to_json`, for a value with lone surrogates, which msgspec refuses: written as `\\udXXX`."""
+    import json
+
     try:
         text = json.dumps(to_builtins(value), ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
@@ -168,7 +169,7 @@ def _is_non_finite(value: Any) -> bool:
     return not (isfinite(value) if isinstance(value, float) else value.is_finite() if isinstance(value, Decimal) else True)
 
 
-_BAD_COST = re.compile(r'"reported_cost":"-?[^-0-9]')
+_BAD_COST = r'"reported_cost":"-?[^-0-9]'
 
 
 def _refuse_non_finite(value: object, verb: str = "stored") -> None:
@@ -176,13 +177,15 @@ def _refuse_non_finite(value: object, verb: str = "stored") -> None:
 
     The standard library's encoder looks for them in C; only when it has found one, or may have, the value is walked for its path.
     """
+    import json
+
     try:
         text = json.dumps(_tree(value), allow_nan=False, separators=(",", ":"))
     except RecursionError:
         text = '"reported_cost":"?'  # unknown
     except (TypeError, ValueError, OverflowError) as error:
         raise _unstorable(value, str(error), verb) from None
-    if not _BAD_COST.search(text):
+    if not re.search(_BAD_COST, text):
         return
     stack: list[Any] = [value]
     while stack:
@@ -287,6 +290,8 @@ def _parse(data: bytes) -> Any:
     except msgspec.MsgspecError as error:
         if b"\\u" not in data:
             raise _unreadable(error) from None
+        import json
+
         try:
             return json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
         except RecursionError:
@@ -304,12 +309,12 @@ def _finite(text: str) -> float:
     return value if isfinite(value) else _refuse(text)
 
 
-_AT = re.compile(r"^(?P<what>.*?)(?: - at .*?`(?P<path>\$.*)`)?$", re.DOTALL)
+_AT = r"(?s)^(?P<what>.*?)(?: - at .*?`(?P<path>\$.*)`)?$"
 
 
 def _unreadable(error: msgspec.MsgspecError) -> StorageError:
     """msgspec's refusal as ours: its path kept, the values it quotes left out."""
-    match = _AT.match(str(error))
+    match = re.match(_AT, str(error))
     assert match is not None  # every part is optional
     what, path = match["what"], match["path"] or "$"
     if what.startswith(("Invalid value", "Invalid enum value")):
