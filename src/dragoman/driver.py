@@ -14,7 +14,7 @@ from dragoman.call import Call, Emit, Head, Read, Release, Send, Sleep, Step
 from dragoman.errors import ProviderError
 from dragoman.event import Event
 from dragoman.response import RateLimits, Timing
-from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, Transport
+from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, SleepingTransport, Transport
 
 __all__ = ["AsyncCallSource", "CallSource"]
 
@@ -87,8 +87,11 @@ class CallSource(_SourceBase):
                 return Head(response.status, response.headers)
             case Release():
                 self._release()
-            case Sleep(seconds):
-                self._wake.wait(seconds)
+            case Sleep(seconds, clocks):
+                if isinstance(self._transport, SleepingTransport):
+                    self._transport.sleep(seconds, clocks)
+                else:
+                    self._wake.wait(seconds)
             case Emit():
                 pass
         return None

@@ -68,6 +68,7 @@ def probe(
     json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Send the call's span to the OTEL_EXPORTER_OTLP_* endpoint.")] = False,
     trace_console: Annotated[bool, typer.Option("--trace-console", help="Show the call's span on standard error.")] = False,
+    record: Annotated[Path | None, typer.Option(help="Write the exchange to this cassette; replay reads it.", metavar="FILE")] = None,
 ) -> None:
     """Ask a model one thing and watch the answer arrive; then stop reason, usage and speed on standard error.
 
@@ -89,6 +90,7 @@ def probe(
             json=json,
             trace=trace,
             trace_console=trace_console,
+            record=record,
         )
 
     raise typer.Exit(guarded(command))

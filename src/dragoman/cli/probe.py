@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast, get_args
 
 import dragoman
@@ -38,6 +39,7 @@ def probe(
     json: bool,
     trace: bool,
     trace_console: bool,
+    record: Path | None,
 ) -> int:
     """Ask, show, sum up. The exit code: 0 answered, 1 the provider failed, 130 interrupted."""
     request = Request(
@@ -53,7 +55,7 @@ def probe(
     if provider == "local" and not model:
         screen.note(f"{TOY}\n")
     traced = tracing(export=trace, show=trace_console)
-    with client(provider, model) as answering:
+    with client(provider, model, record) as answering:
         answering.telemetry = traced.telemetry
         with events_of(answering, request) as stream:
             code = _watch(stream, screen, _json_lines(screen) if json else Printer(screen, thinking=show_thinking).show)
@@ -61,13 +63,18 @@ def probe(
     return code
 
 
-def client(provider: str, model: str) -> dragoman.ProviderBase:
-    """The provider of that name. For the local one, its model is fetched here, with a progress bar."""
+def client(provider: str, model: str, record: Path | None = None) -> dragoman.ProviderBase:
+    """The provider of that name. For the local one, its model is fetched here, with a progress bar. `record`: onto this cassette."""
     if provider == "local" and not model:
         from dragoman.cli.local import fetch_if_missing
 
         fetch_if_missing()
-    return dragoman.connect(f"{provider}:{model}" if model else provider)
+    settings: dict[str, object] = {}
+    if record is not None:
+        from dragoman.testing.cassette import Recorder
+
+        settings["transport"] = Recorder(record).transport
+    return dragoman.connect(f"{provider}:{model}" if model else provider, **settings)
 
 
 def events_of(provider: dragoman.ProviderBase, request: Request) -> Stream:

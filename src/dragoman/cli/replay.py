@@ -1,14 +1,15 @@
 """`dragoman replay`: decode recorded answers offline, as if they had just come.
 
 A recording is a body as it was received: `.sse` or `.json`. Beside it may lie `response_meta.json` (`{"status", "headers"}`) and
-`request.json` (the request's body); a request that cannot be read, cut short by whoever recorded it, counts as none.
+`request.json` (the request's body); a request that cannot be read, cut short by whoever recorded it, counts as none. A cassette, as
+`probe --record` writes it, is a `.json` file with any number of exchanges.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,16 +38,16 @@ _CONTENT_TYPES = {".sse": "text/event-stream", ".json": "application/json"}
 def replay(files: list[Path], *, wire: str, show_thinking: bool, json: bool) -> int:
     """Decode each file. 0 if all are answers, 1 if one is a provider's error or cut, 2 (raised) if one cannot be read."""
     decoding = wire_named(wire)
-    recordings = [_Recording(file, decoding) for file in files]  # all are read before anything is printed
+    recordings = [one for file in files for one in _recordings(file, decoding)]  # all are read before anything is printed
     screen = Screen()
     code = ANSWERED
     for recording in recordings:
         events = recording.events()
         if json:
-            failed = _print_line(screen, recording.file, events)
+            failed = _print_line(screen, recording.name, events)
         else:
             if len(recordings) > 1:
-                screen.say(f"== {recording.file}")
+                screen.say(f"== {recording.name}")
             failed = _print_answer(screen, events, thinking=show_thinking)
         code = PROVIDER_FAILED if failed else code
     return code
@@ -61,34 +62,65 @@ def wire_named(name: str) -> Wire:
     return wire
 
 
-class _Recording:
-    """One body and what lies beside it."""
+def _recordings(file: Path, wire: Wire) -> list[_Recording]:
+    """What a file holds: one body, or the exchanges of a cassette."""
+    if file.suffix not in _CONTENT_TYPES:
+        raise UsageError(f"{file}: a recording is a .sse or .json file")
+    body = _read(file)
+    if file.suffix == ".json" and b'"dragoman_cassette"' in body[:100]:
+        return _cassette(file, wire)
+    meta = _read_meta(file.with_name("response_meta.json"))
+    headers = meta.pairs()
+    if not any(name.lower() == "content-type" for name, _ in headers):
+        headers.append(("content-type", _CONTENT_TYPES[file.suffix]))
+    path = file.with_name("request.json")
+    request = _request(_read(path), wire) if path != file and path.is_file() else None
+    return [_Recording(str(file), wire, meta.status or 200, headers, [body], request)]
 
-    def __init__(self, file: Path, wire: Wire) -> None:
-        self.file = file
-        self._wire = wire
-        if file.suffix not in _CONTENT_TYPES:
-            raise UsageError(f"{file}: a recording is a .sse or .json file")
-        self._body = _read(file)
-        meta = _read_meta(file.with_name("response_meta.json"))
-        self._status = meta.status or 200
-        self._headers = meta.pairs()
-        if not any(name.lower() == "content-type" for name, _ in self._headers):
-            self._headers.append(("content-type", _CONTENT_TYPES[file.suffix]))
+
+def _cassette(file: Path, wire: Wire) -> list[_Recording]:
+    from dragoman.testing.cassette import Cassette, CassetteError
+
+    try:
+        exchanges = Cassette.load(file).exchanges
+    except CassetteError as error:
+        raise UsageError(str(error)) from error
+    return [
+        _Recording(
+            f"{file}#{number}" if len(exchanges) > 1 else str(file),
+            wire,
+            exchange.status or 200,
+            exchange.response_headers,
+            [piece.data for piece in exchange.pieces],
+            _request(msgspec.json.encode(exchange.request_body), wire),
+        )
+        for number, exchange in enumerate(exchanges, 1)
+    ]
+
+
+def _request(body: bytes, wire: Wire) -> Request | None:
+    if not hasattr(wire, "decode_request"):
+        return None
+    server: ServerWire = wire  # type: ignore[assignment]  # it has decode_request
+    try:
+        return server.decode_request(body)
+    except InvalidInputError:
+        return None
+
+
+class _Recording(NamedTuple):
+    """One answer: its pieces, and what was kept of the exchange around it."""
+
+    name: str
+    wire: Wire
+    status: int
+    headers: list[tuple[str, str]]
+    pieces: list[bytes]
+    request: Request | None
 
     def events(self) -> list[Event]:
-        decoder = self._wire.decoder(self._request(), status=self._status, headers=self._headers)
-        return [*decoder.feed(self._body), *decoder.close()]
-
-    def _request(self) -> Request | None:
-        path = self.file.with_name("request.json")
-        if path == self.file or not path.is_file() or not hasattr(self._wire, "decode_request"):
-            return None
-        wire: ServerWire = self._wire  # type: ignore[assignment]  # it has decode_request
-        try:
-            return wire.decode_request(_read(path))
-        except InvalidInputError:
-            return None
+        decoder = self.wire.decoder(self.request, status=self.status, headers=self.headers)
+        return [*(event for piece in self.pieces for event in decoder.feed(piece)), *decoder.close()]
 
 
 def _read(path: Path) -> bytes:
@@ -129,10 +161,10 @@ def _fold(events: list[Event]) -> tuple[Accumulator, ProviderError | None]:
     return accumulator, None
 
 
-def _print_line(screen: Screen, file: Path, events: list[Event]) -> bool:
+def _print_line(screen: Screen, name: str, events: list[Event]) -> bool:
     """One JSON line. Returns whether it is an error's."""
     accumulator, error = _fold(events)
-    line: dict[str, Any] = {"file": str(file)}
+    line: dict[str, Any] = {"file": name}
     if error is None:
         line["response"] = accumulator.response()
     else:

@@ -1,8 +1,8 @@
 """Tools for testing an agent without a provider: a scripted provider, and a real server that goes wrong on request.
 
 `ScriptedProvider` hands out events and opens no socket. `WireServer` is a real HTTP server on loopback, for tests of everything
-below the events: retry, timeouts, cancellation, proxies; `SCENARIOS` is a table of bad days for it. Names are loaded when they are
-first used.
+below the events: retry, timeouts, cancellation, proxies; `SCENARIOS` is a table of bad days for it. `Recorder` and `Replay` keep real
+exchanges on cassettes. Names are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         content_tool_use,
         sse,
     )
+    from dragoman.testing.cassette import Cassette, CassetteError, Recorder, Replay, UnmatchedRequestError
     from dragoman.testing.certificate import Authority
     from dragoman.testing.connection import Connection, RecordedRequest
     from dragoman.testing.scenarios import SCENARIOS, Scenario, open_scenario, serve
@@ -32,19 +33,24 @@ __all__ = [
     "SCENARIOS",
     "Answer",
     "Authority",
+    "Cassette",
+    "CassetteError",
     "Close",
     "Connection",
     "Delay",
     "Gate",
     "Raw",
     "RecordedRequest",
+    "Recorder",
     "Repeat",
+    "Replay",
     "Reset",
     "Scenario",
     "ScriptedProvider",
     "Send",
     "Stall",
     "Step",
+    "UnmatchedRequestError",
     "Wait",
     "WireServer",
     "anthropic_error",
@@ -72,6 +78,7 @@ _HOME = {
         "content_tool_use",
         "sse",
     ],
+    "cassette": ["Cassette", "CassetteError", "Recorder", "Replay", "UnmatchedRequestError"],
     "certificate": ["Authority"],
     "connection": ["Connection", "RecordedRequest"],
     "scenarios": ["SCENARIOS", "Scenario", "open_scenario", "serve"],

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from threading import Lock
 from time import monotonic
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from dragoman.errors import Phase, RequestTimeoutError
 from dragoman.value import Value
@@ -25,6 +25,7 @@ __all__ = [
     "Clocks",
     "HTTPResponse",
     "HeaderList",
+    "SleepingTransport",
     "Timeouts",
     "Transport",
 ]
@@ -208,6 +209,15 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Close all connections. The transport may be used again: it then opens new ones."""
+        ...
+
+
+@runtime_checkable
+class SleepingTransport(Protocol):
+    """What a blocking transport may also offer: its own way of waiting between attempts. A replay does not wait at all."""
+
+    def sleep(self, seconds: float, clocks: Clocks) -> None:
+        """Wait, at most until `clocks.abort()`."""
         ...
 
 
