@@ -206,7 +206,7 @@ def test_data_that_only_looks_like_ours_is_left_alone() -> None:
 
 
 def test_a_results_content_may_be_deep_beside_a_block_of_ours() -> None:
-    message = user(ServerToolResult("a", deep(450), kind="k"), Opaque({"type": "hologram"}, wire="dragoman"))
+    message = user(ServerToolResult("a", deep(600), kind="k"), Opaque({"type": "hologram"}, wire="dragoman"))
     assert to_json(message).endswith(b',"kind":"k"},{"type":"hologram"}]}')
 
 
