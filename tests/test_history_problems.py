@@ -176,6 +176,21 @@ def test_a_budget_may_pass_max_tokens_where_it_spans_the_rounds_of_a_turn() -> N
     assert found(request) == []
 
 
+def test_thinking_in_extra_body_counts_like_the_field() -> None:
+    raw = {"thinking": {"type": "enabled", "budget_tokens": 100}}
+    assert found(ask(extra_body=raw, temperature=0.5)) == [("thinking", "thinking_budget"), ("temperature", "thinking_sampling")]
+    assert found(ask(extra_body={"thinking": {"type": "disabled"}}, temperature=0.5)) == []
+    assert found(ask(extra_body={"thinking": {"type": "adaptive"}}, top_k=1)) == [("top_k", "thinking_sampling")]
+
+
+def test_a_budget_needs_a_number() -> None:
+    assert found(ask(thinking=ThinkingConfig("budget"))) == [("thinking", "thinking_budget")]
+
+
+def test_there_is_a_limit_to_the_number_of_messages() -> None:
+    assert found(Request([user("q")] * 100_001, model="claude-test-1")) == [("messages", "too_many_messages")]
+
+
 def test_a_budget_of_zero_is_off() -> None:
     assert found(ask(thinking=ThinkingConfig.budget(0), max_tokens=100, temperature=0.5)) == []
 
@@ -645,6 +660,17 @@ def test_a_long_lived_mark_does_not_come_after_a_short_lived_one() -> None:
     assert (problem.path, problem.rule) == ("system[0]", "cache_order")
     assert "tools[0]" in problem.message
     assert found(request.replace(tools=[Tool("f", cache=LONG)], system=[Text("s", cache=SHORT)])) == []
+
+
+def test_a_long_lived_top_level_mark_comes_after_all_others() -> None:
+    request = ask(user(Text("q", cache=SHORT)), extra_body={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+    assert found(request) == [("extra_body.cache_control", "cache_order")]
+
+
+def test_a_mark_within_a_wires_own_block_counts() -> None:
+    marked = Opaque({"type": "search_result", "cache_control": {"type": "ephemeral"}}, wire="anthropic")
+    assert found(ask(user(*[marked] * 4))) == []
+    assert found(ask(user(*[marked] * 5))) == [("messages[0].content[4]", "cache_marks")]
 
 
 def test_hoisted_system_messages_come_before_the_others() -> None:

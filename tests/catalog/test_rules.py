@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dragoman import ProtocolError
 from dragoman.catalog import EFFORTS, ModelInfo, ModelRules, known, model_info, reset, rules, update
 
 FABLE = ["claude-fable-5", "claude-fable-5-1", "claude-fable-5-2"]
@@ -219,6 +220,11 @@ def test_a_capability_is_asked_for_by_its_path(capability: str, answer: bool | N
 
 def test_a_compatible_server_may_say_less() -> None:
     assert model_info({"id": "llama", "object": "model"}) == ModelInfo(id="llama", extra={"object": "model"})
+
+
+def test_what_has_no_id_is_no_model() -> None:
+    with pytest.raises(ProtocolError, match="no `id`"):
+        model_info({"object": "model"})
 
 
 def test_an_update_makes_a_new_model_known_and_the_newest_of_its_line() -> None:
