@@ -23,9 +23,9 @@ from dragoman.hooks import Telemetry
 ROUNDS = 15
 CALLS = 300
 PIECES = 1_000
-CALL_LIMIT = 5.0
+CALL_LIMIT = 10.0
 """Microseconds per call that telemetry may cost where it is not configured."""
-EVENT_LIMIT = 0.1
+EVENT_LIMIT = 0.2
 """Microseconds per event that it may cost there."""
 
 
