@@ -206,7 +206,7 @@ class TestDeadPooledConnection:
             assert fetch(transport, server) == b"whole"
             assert [request.connection for request in server.requests] == [0, 1]
 
-    def test_several_are_replaced_by_a_fresh_one(self, transport: HTTPX2Transport) -> None:
+    def test_is_replaced_by_a_fresh_one_not_by_another_dead_one(self, transport: HTTPX2Transport) -> None:
         gate = Gate()
         first = Answer(body=[b"x", Wait(gate)], after="drop_next")
         with WireServer([first, first, first, TEXT]) as server:
@@ -215,7 +215,7 @@ class TestDeadPooledConnection:
             for response in waiting:
                 response.read()
             assert fetch(transport, server) == b"whole"
-            assert len(server.dropped) == 3
+            assert len(server.dropped) == 1
 
     def test_fresh_connection_that_dies_is_an_error(self, transport: HTTPX2Transport) -> None:
         with WireServer([Answer(before=[Close()])]) as server:

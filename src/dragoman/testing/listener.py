@@ -10,11 +10,15 @@ import select
 import socket
 from typing import Literal, TypeAlias
 
-__all__ = ["Accept", "listening_socket"]
+__all__ = ["BACKLOG", "Accept", "listening_socket"]
 
 Accept: TypeAlias = Literal["all", "refuse", "never"]
 
-_BACKLOG_LIMIT = 64
+BACKLOG = 4096
+"""Connections that may wait to be accepted: a thousand clients may come at once."""
+
+_FILL_LIMIT = 64
+"""Connections that are tried at most to fill a backlog of none."""
 _SETTLED = 0.05
 """Seconds after which a loopback connect that has not finished will not: the kernel answers at once or drops the SYN."""
 
@@ -28,7 +32,7 @@ def listening_socket(address: tuple[str, int], accept: Accept) -> list[socket.so
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         if accept == "all":
-            listener.listen(4096)
+            listener.listen(BACKLOG)
             listener.setblocking(False)
         elif accept == "never":
             listener.listen(0)
@@ -42,7 +46,7 @@ def listening_socket(address: tuple[str, int], accept: Accept) -> list[socket.so
 
 def _fill(listener: socket.socket) -> list[socket.socket]:
     waiting: list[socket.socket] = []
-    for _ in range(_BACKLOG_LIMIT):
+    for _ in range(_FILL_LIMIT):
         client = socket.socket(listener.family, socket.SOCK_STREAM)
         client.setblocking(False)
         client.connect_ex(listener.getsockname())

@@ -21,7 +21,7 @@ from typing import Literal, Self, TypeAlias
 
 from dragoman.testing.answer import WAIT_LIMIT, Answer
 from dragoman.testing.connection import Connection, RecordedRequest, Served
-from dragoman.testing.listener import Accept, listening_socket
+from dragoman.testing.listener import BACKLOG, Accept, listening_socket
 
 __all__ = ["Connection", "RecordedRequest", "Script", "WireServer"]
 
@@ -195,7 +195,7 @@ class WireServer:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._loop_error)
         served = Served(self._take, self._note)
-        server = await loop.create_server(lambda: Connection(served), sock=self._sockets[0], ssl=self._tls)
+        server = await loop.create_server(lambda: Connection(served), sock=self._sockets[0], ssl=self._tls, backlog=BACKLOG)
         self._stopping = asyncio.Event()
         with self._changed:
             self._loop = loop

@@ -1,4 +1,4 @@
-"""How connections are made: the options of a transport, the pools they give, and a request in the pool's own form.
+"""How connections are made: the options of a transport in httpcore2's terms, and a request in its own form.
 
 Both transports share this, and it holds all that must be decided before a socket opens: certificates, proxies, limits, headers. TLS
 contexts are built once per process, because loading the system's certificates takes longer than a call.
@@ -13,23 +13,21 @@ import base64
 import re
 import socket
 import ssl
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import httpcore2
 import httpx2
 
 from dragoman.errors import ConfigError
+from dragoman.transport.idle import Key
 from dragoman.transport.options import Options
 from dragoman.transport.proxy import ProxyRules
 from dragoman.wire.base import HTTPRequest
 
-__all__ = ["PoolSet", "Target", "async_pool", "checked_headers", "pool_request", "sync_pool"]
-
-_Pool = TypeVar("_Pool", httpcore2.ConnectionPool, httpcore2.AsyncConnectionPool)
+__all__ = ["Target", "Ways", "checked_headers", "pool_request"]
 
 _ENCODINGS = "gzip, deflate"
 
@@ -101,84 +99,32 @@ def pool_request(request: HTTPRequest, target: Target, extensions: dict[str, Any
     )
 
 
-class PoolSet(Generic[_Pool]):
-    """The pools of one transport in one process or loop: one for direct connections, one per proxy; with HTTP/2 one per call."""
+class Ways:
+    """Which way a request goes: directly, or through a proxy that the options or the environment name. Read once."""
 
-    def __init__(self, options: Options, make: Callable[[Options, httpcore2.Proxy | None], _Pool]) -> None:
+    def __init__(self, options: Options) -> None:
         self._options = options
-        self._make: Callable[[Options, httpcore2.Proxy | None], _Pool] = make
         self._rules = ProxyRules.from_environment() if options.trust_env and options.proxy is None else ProxyRules({})
         self._fixed = None if options.proxy is None else _proxy(options.proxy, options)
-        self._lock = Lock()
-        self._shared: dict[str | None, _Pool] = {}
-        self._free: dict[str | None, list[_Pool]] = {}
-        self._all: list[_Pool] = []
         if options.http2 and find_spec("h2") is None:
             raise ConfigError("http2=True needs the package h2: pip install 'httpx2[http2]'")
 
-    def take(self, url: httpx2.URL) -> tuple[str | None, _Pool]:
-        """The pool for a request to `url`, and the key to give it back under."""
-        key = None if self._fixed is not None else self._rules.proxy_for(str(url))
-        with self._lock:
-            if not self._options.http2:
-                pool = self._shared.get(key)
-                if pool is None:
-                    pool = self._shared[key] = self._new(key)
-                return key, pool
-            free = self._free.get(key)
-            return key, free.pop() if free else self._new(key)
+    def key(self, url: httpx2.URL) -> Key:
+        """What a connection for `url` must be good for."""
+        return self._rules.proxy_for(str(url)), url.raw_scheme, url.raw_host, url.port
 
-    def give_back(self, key: str | None, pool: _Pool) -> None:
-        """With HTTP/2: another call may use this pool's connection."""
-        if self._options.http2:
-            with self._lock:
-                self._free.setdefault(key, []).append(pool)
-
-    def drop(self, pool: _Pool) -> bool:
-        """With HTTP/2: whether this pool must be closed, because its call was left early."""
-        if self._options.http2:
-            with self._lock:
-                if pool in self._all:
-                    self._all.remove(pool)
-        return self._options.http2
-
-    def clear(self) -> list[_Pool]:
-        """Forget all pools, and return them to be closed."""
-        with self._lock:
-            pools, self._all = self._all, []
-            self._shared.clear()
-            self._free.clear()
-        return pools
-
-    def _new(self, key: str | None) -> _Pool:
-        proxy = self._fixed if key is None else _proxy(key, self._options)
-        pool = self._make(self._options, proxy)
-        self._all.append(pool)
-        return pool
-
-
-def sync_pool(options: Options, proxy: httpcore2.Proxy | None, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:
-    """A pool for blocking calls."""
-    pool: httpcore2.ConnectionPool = httpcore2.ConnectionPool(**_pool_options(options, proxy), network_backend=backend)
-    return pool
-
-
-def async_pool(options: Options, proxy: httpcore2.Proxy | None, backend: httpcore2.AsyncNetworkBackend) -> httpcore2.AsyncConnectionPool:
-    """A pool for one event loop."""
-    pool: httpcore2.AsyncConnectionPool = httpcore2.AsyncConnectionPool(**_pool_options(options, proxy), network_backend=backend)
-    return pool
-
-
-def _pool_options(options: Options, proxy: httpcore2.Proxy | None) -> dict[str, Any]:
-    return {
-        "ssl_context": options.verify if isinstance(options.verify, ssl.SSLContext) else _context(options),
-        "proxy": proxy,
-        "max_connections": 1 if options.http2 else options.max_connections,
-        "max_keepalive_connections": options.max_keepalive_connections,
-        "keepalive_expiry": options.keepalive_expiry,
-        "http2": options.http2,
-        "socket_options": None if proxy is not None and proxy.url.scheme.startswith(b"socks") else _socket_options(),
-    }
+    def pool_options(self, key: Key) -> dict[str, Any]:
+        """The arguments of a pool of one connection."""
+        options = self._options
+        proxy = self._fixed if key[0] is None else _proxy(key[0], options)
+        socks = proxy is not None and proxy.url.scheme.startswith(b"socks")
+        return {
+            "ssl_context": options.verify if isinstance(options.verify, ssl.SSLContext) else _context(options),
+            "proxy": proxy,
+            "max_connections": 1,
+            "http2": options.http2,
+            "socket_options": None if socks else _socket_options(),
+        }
 
 
 def _proxy(given: str | httpx2.Proxy, options: Options) -> httpcore2.Proxy:

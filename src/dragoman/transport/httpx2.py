@@ -1,7 +1,7 @@
 """The httpx2 transports: HTTP/1.1 and HTTP/2, proxies, SOCKS, asyncio and trio, and clients that a user brings.
 
-Strategy. The connections come from httpcore2's pools, the engine of httpx2, by its public interfaces only; certificates, content
-decoding and the rules for proxies are httpx2's. A pool gets a network backend of ours, through which every wait obeys the call's
+Strategy. The connections come from httpcore2, the engine of httpx2, by its public interfaces only; certificates, content decoding
+and the rules for proxies are httpx2's. httpcore2 gets a network backend of ours, through which every wait obeys the call's
 `Clocks` and an abort from any thread reaches the socket (`network.py`, `async_network.py`). A user's own `httpx2.Client` is used as
 it is (`client_exchange.py`).
 
@@ -23,23 +23,23 @@ from dragoman.wire.base import HTTPRequest
 if TYPE_CHECKING:
     import httpx2
 
-    from dragoman.transport.loops import LoopPools
-    from dragoman.transport.threads import ThreadPools
+    from dragoman.transport.loops import LoopConnections
+    from dragoman.transport.threads import ThreadConnections
 
 __all__ = ["AsyncHTTPX2Transport", "HTTPX2Transport"]
 
 _of_the_parent: list[object] = []
-"""In a forked child: pools of the parent's event loops. Freeing them here would only warn of connections that are not ours."""
+"""In a forked child: what belongs to the parent's event loops. Freeing them here would only warn of connections that are not ours."""
 
 
 class HTTPX2Transport:
-    """Blocking calls. One pool of connections per process, for any number of threads; a forked child opens its own.
+    """Blocking calls. Any number of threads share the connections of a process; a forked child opens its own.
 
     `verify`: True for the system's certificates as httpx2 finds them (`SSL_CERT_FILE` and `SSL_CERT_DIR` count), False for none, or an
     `ssl.SSLContext`. `proxy`: a URL with http, https, socks5 or socks5h, or an `httpx2.Proxy`; without it `HTTP_PROXY`, `HTTPS_PROXY`,
-    `ALL_PROXY` and `NO_PROXY` are read at the first call, unless `trust_env` is False. `http2` needs the package h2; each call then
-    has a connection of its own while it lasts. `max_connections`: None is no limit; further calls wait for a free one, as part of
-    connecting. `max_keepalive_connections` and `keepalive_expiry` (seconds) bound the idle ones.
+    `ALL_PROXY` and `NO_PROXY` are read at the first call, unless `trust_env` is False. `http2` needs the package h2; calls do
+    not share a connection, with HTTP/2 neither. `max_connections`: how many calls run at once, None for no limit; further ones wait
+    their turn, as part of connecting. `max_keepalive_connections` and `keepalive_expiry` (seconds) bound the idle ones.
 
     `client`: a client of your own, used as it is and never closed; the other options must then be left alone. Its waits know our
     clocks only as far as httpx2's timeouts go: see `dragoman.transport.client_exchange`.
@@ -70,7 +70,7 @@ class HTTPX2Transport:
         ).checked(client is not None)
         self._client = client
         self._lock = Lock()
-        self._pools: ThreadPools | None = None
+        self._connections: ThreadConnections | None = None
         self._pid = 0
 
     def send(self, request: HTTPRequest, timeouts: Clocks) -> HTTPResponse:
@@ -79,32 +79,32 @@ class HTTPX2Transport:
 
     def close(self) -> None:
         """Close all connections, also those of answers that are being read. The transport may be used again."""
-        pools, self._pools = self._pools, None
-        if pools is not None and self._pid == os.getpid():
-            pools.close()
+        connections, self._connections = self._connections, None
+        if connections is not None and self._pid == os.getpid():
+            connections.close()
 
-    def _current(self) -> ThreadPools:
-        pools = self._pools
-        if pools is not None and self._pid == os.getpid():
-            return pools
-        from dragoman.transport.threads import ThreadPools
+    def _current(self) -> ThreadConnections:
+        connections = self._connections
+        if connections is not None and self._pid == os.getpid():
+            return connections
+        from dragoman.transport.threads import ThreadConnections
 
         if self._pid != os.getpid():  # a forked child: a thread of the parent may hold the lock that we have inherited
-            self._lock, self._pools, self._pid = Lock(), None, os.getpid()
+            self._lock, self._connections, self._pid = Lock(), None, os.getpid()
         with self._lock:
-            if self._pools is None:
-                self._pools = ThreadPools(self._options, self._client)
-            return self._pools
+            if self._connections is None:
+                self._connections = ThreadConnections(self._options, self._client)
+            return self._connections
 
     def __repr__(self) -> str:
         return "HTTPX2Transport(client=…)" if self._client is not None else "HTTPX2Transport()"
 
 
 class AsyncHTTPX2Transport:
-    """Calls on an event loop, asyncio or trio. Each loop has its own pool, closed when the loop ends.
+    """Calls on an event loop, asyncio or trio. Each loop has its own connections, closed when the loop ends.
 
     Options as for `HTTPX2Transport`; `client` is an `httpx2.AsyncClient`, which belongs to the one loop it was used on first. Here a
-    client of your own obeys all clocks and aborts like our pools do.
+    client of your own obeys all clocks and aborts as our connections do.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class AsyncHTTPX2Transport:
         ).checked(client is not None)
         self._client = client
         self._lock = Lock()
-        self._pools: LoopPools | None = None
+        self._connections: LoopConnections | None = None
         self._pid = 0
 
     async def send(self, request: HTTPRequest, timeouts: Clocks) -> AsyncHTTPResponse:
@@ -145,23 +145,23 @@ class AsyncHTTPX2Transport:
 
     async def close(self) -> None:
         """Close all connections; those of other loops are closed by their loops. The transport may be used again."""
-        pools, self._pools = self._pools, None
-        if pools is not None and self._pid == os.getpid():
-            await pools.close()
+        connections, self._connections = self._connections, None
+        if connections is not None and self._pid == os.getpid():
+            await connections.close()
 
-    def _current(self) -> LoopPools:
-        pools = self._pools
-        if pools is not None and self._pid == os.getpid():
-            return pools
-        from dragoman.transport.loops import LoopPools
+    def _current(self) -> LoopConnections:
+        connections = self._connections
+        if connections is not None and self._pid == os.getpid():
+            return connections
+        from dragoman.transport.loops import LoopConnections
 
         if self._pid != os.getpid():
-            _of_the_parent.append(pools)
-            self._lock, self._pools, self._pid = Lock(), None, os.getpid()
+            _of_the_parent.append(connections)
+            self._lock, self._connections, self._pid = Lock(), None, os.getpid()
         with self._lock:
-            if self._pools is None:
-                self._pools = LoopPools(self._options, self._client)
-            return self._pools
+            if self._connections is None:
+                self._connections = LoopConnections(self._options, self._client)
+            return self._connections
 
     def __repr__(self) -> str:
         return "AsyncHTTPX2Transport(client=…)" if self._client is not None else "AsyncHTTPX2Transport()"

@@ -1,9 +1,10 @@
-"""The pools of each event loop.
+"""The connections of each event loop.
 
-A connection belongs to the loop it was opened on. So every loop gets pools of its own, which the loop itself closes at its end: an
-async generator that is waiting in a loop is closed by the loop's `shutdown_asyncgens` (which `asyncio.run` calls, and trio likewise),
-and ours closes the pools then, and forgets the loop. Two `asyncio.run`, one after the other, leave nothing open and warn of nothing.
-A loop that was closed without that step is found by the next call from another loop, and its sockets are dropped silently.
+A connection belongs to the loop it was opened on. So every loop has connections of its own, which the loop itself closes at its end:
+an async generator that is waiting in a loop is closed by the loop's `shutdown_asyncgens` (which `asyncio.run` calls, and trio
+likewise), and ours closes the connections then, and forgets the loop. Two `asyncio.run`, one after the other, leave nothing open and
+warn of nothing. A loop that was closed without that step is found by the next call from another loop, and its sockets are dropped
+silently.
 """
 
 from __future__ import annotations
@@ -14,31 +15,35 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import anyio
+import httpcore2
 
 from dragoman.transport import Clocks
 from dragoman.transport.async_exchange import AsyncLease, AsyncPooledResponse, lease_from_client, lease_from_pool
 from dragoman.transport.async_network import FOREIGN_OR_STOPPED, AsyncCall, AsyncClockedBackend, Stopped
-from dragoman.transport.connecting import PoolSet, Target, async_pool, pool_request
+from dragoman.transport.connecting import Target, Ways, pool_request
 from dragoman.transport.failure import failure
 from dragoman.transport.foreign import connection_died
+from dragoman.transport.idle import Connections
 from dragoman.transport.loop import Loop, current_loop
 from dragoman.transport.options import Options
 from dragoman.wire.base import HTTPRequest
 
 if TYPE_CHECKING:
-    import httpcore2
     import httpx2
 
-__all__ = ["LoopPools", "sleep"]
+__all__ = ["LoopConnections", "sleep"]
 
 
-class _Pools:
-    """The pools of one loop."""
+class _OfLoop:
+    """The connections of one loop. `slots` are taken by calls, if their number is limited."""
 
-    def __init__(self, options: Options, loop: Loop, forget: Callable[[], object]) -> None:
+    def __init__(self, options: Options, ways: Ways, loop: Loop, forget: Callable[[], object]) -> None:
         backend = AsyncClockedBackend(loop.library)
         self.loop = loop
-        self.pools: PoolSet[httpcore2.AsyncConnectionPool] = PoolSet(options, lambda options, proxy: async_pool(options, proxy, backend))
+        self.connections: Connections[httpcore2.AsyncConnectionPool] = Connections(
+            options, lambda key: httpcore2.AsyncConnectionPool(**ways.pool_options(key), network_backend=backend)
+        )
+        self.slots = None if options.max_connections is None else anyio.Semaphore(options.max_connections)
         self._forget = forget
         self._keeper = self._until_the_loop_ends()
 
@@ -49,7 +54,7 @@ class _Pools:
         await self._keeper.aclose()
 
     def close_soon(self) -> None:
-        """From another loop or thread: let this loop close its pools."""
+        """From another loop or thread: let this loop close its connections."""
 
         def close() -> None:
             self.loop.spawn(self.close)
@@ -62,33 +67,35 @@ class _Pools:
         finally:
             self._forget()
             with anyio.CancelScope(shield=True):
-                for pool in self.pools.clear():
-                    await pool.aclose()
+                await _close(self.connections.clear())
 
 
-class LoopPools:
-    """Sends over the pools of the running loop, or over the user's client."""
+class LoopConnections:
+    """Sends over the running loop's own connections, or over the user's client."""
 
     def __init__(self, options: Options, client: httpx2.AsyncClient | None) -> None:
         self._options = options
         self._client = client
+        self._ways = Ways(options)
         self._lock = Lock()
-        self._by_loop: dict[object, _Pools] = {}
+        self._by_loop: dict[object, _OfLoop] = {}
 
     async def send(self, request: HTTPRequest, clocks: Clocks) -> AsyncPooledResponse:
         """See `Transport.send`."""
         target = Target.of(request.url)
         loop = current_loop()
         call = AsyncCall(clocks, loop)
+        fresh = False
         try:
             while True:
                 try:
-                    lease = await self._lease(request, target, call)
+                    lease = await self._lease(request, target, call, fresh)
                 except FOREIGN_OR_STOPPED as error:
                     if clocks.aborted or not connection_died(error, call.progress):
                         cause = None if isinstance(error, Stopped) else error
                         raise failure(error, call.progress, clocks, target.where) from cause
                     call.restart()
+                    fresh = True
                 else:
                     return AsyncPooledResponse(lease, call, target.where)
         except BaseException:
@@ -96,48 +103,56 @@ class LoopPools:
             raise
 
     async def close(self) -> None:
-        """Close this loop's pools; the other loops close theirs."""
+        """Close this loop's connections; the other loops close theirs."""
         with self._lock:
             mine = self._by_loop.pop(current_loop().native, None)
             others, self._by_loop = list(self._by_loop.values()), {}
-        for pools in others:
-            pools.close_soon()
+        for other in others:
+            other.close_soon()
         if mine is not None:
             await mine.close()
 
-    async def _lease(self, request: HTTPRequest, target: Target, call: AsyncCall) -> AsyncLease:
+    async def _lease(self, request: HTTPRequest, target: Target, call: AsyncCall, fresh: bool) -> AsyncLease:
         if self._client is not None:
             return await lease_from_client(self._client, request, call)
-        pools = (await self._pools(call.loop)).pools
-        key, pool = pools.take(target.url)
+        here = await self._of(call.loop)
+        sent = pool_request(request, target, {"trace": call.trace})
+        if here.slots is not None:
+            await call.wait(here.slots.acquire)
+        pooled, closing = here.connections.take(self._ways.key(target.url), fresh=fresh)
 
         async def back(finished: bool) -> None:
-            if finished:
-                pools.give_back(key, pool)
-            elif pools.drop(pool):
-                await pool.aclose()
+            if here.slots is not None:
+                here.slots.release()
+            await _close(here.connections.give_back(pooled, usable=finished))
 
         try:
-            return await lease_from_pool(pool, pool_request(request, target, {"trace": call.trace}), call, back)
+            await _close(closing)
+            return await lease_from_pool(pooled.pool, sent, call, back)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await back(False)
             raise
 
-    async def _pools(self, loop: Loop) -> _Pools:
+    async def _of(self, loop: Loop) -> _OfLoop:
         with self._lock:
-            pools = self._by_loop.get(loop.native)
-            if pools is not None:
-                return pools
+            here = self._by_loop.get(loop.native)
+            if here is not None:
+                return here
             by_loop, native = self._by_loop, loop.native
-            pools = by_loop[native] = _Pools(self._options, loop, lambda: by_loop.pop(native, None))
+            here = by_loop[native] = _OfLoop(self._options, self._ways, loop, lambda: by_loop.pop(native, None))
             stale = [key for key, other in self._by_loop.items() if other.loop.closed]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)
                 for key in stale:
                     del self._by_loop[key]
-        await pools.begin()
-        return pools
+        await here.begin()
+        return here
+
+
+async def _close(pools: list[httpcore2.AsyncConnectionPool]) -> None:
+    for pool in pools:
+        await pool.aclose()
 
 
 async def sleep(seconds: float, clocks: Clocks) -> None:

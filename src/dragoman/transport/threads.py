@@ -1,4 +1,4 @@
-"""The pools of one process, for blocking calls from any number of threads."""
+"""The connections of one process, for blocking calls from any number of threads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import httpcore2
 
 from dragoman.transport import Clocks
 from dragoman.transport.client_exchange import lease_from_client
-from dragoman.transport.connecting import PoolSet, Target, pool_request, sync_pool
+from dragoman.transport.connecting import Target, Ways, pool_request
 from dragoman.transport.exchange import Lease, PooledResponse, lease_from_pool
 from dragoman.transport.failure import failure
 from dragoman.transport.foreign import FOREIGN, connection_died
+from dragoman.transport.idle import Connections
 from dragoman.transport.network import Call, ClockedBackend
 from dragoman.transport.options import Options
 from dragoman.wire.base import HTTPRequest
@@ -20,7 +21,7 @@ from dragoman.wire.base import HTTPRequest
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["ThreadPools"]
+__all__ = ["ThreadConnections"]
 
 
 class _Slots:
@@ -57,13 +58,16 @@ class _Slots:
             self._changed.notify_all()
 
 
-class ThreadPools:
-    """Sends over our pools, or over the user's client."""
+class ThreadConnections:
+    """Sends over our own connections, or over the user's client."""
 
     def __init__(self, options: Options, client: httpx2.Client | None) -> None:
         self._client = client
+        self._ways = ways = Ways(options)
         backend = ClockedBackend()
-        self._pools: PoolSet[httpcore2.ConnectionPool] = PoolSet(options, lambda options, proxy: sync_pool(options, proxy, backend))
+        self._connections: Connections[httpcore2.ConnectionPool] = Connections(
+            options, lambda key: httpcore2.ConnectionPool(**ways.pool_options(key), network_backend=backend)
+        )
         self._slots = _Slots(options.max_connections)
 
     def send(self, request: HTTPRequest, clocks: Clocks) -> PooledResponse:
@@ -74,14 +78,16 @@ class ThreadPools:
             self._slots.take(call)
         except FOREIGN as error:
             raise failure(error, call.progress, clocks, target.where) from error
+        fresh = False
         try:
             while True:
                 try:
-                    lease = self._lease(request, target, call)
+                    lease = self._lease(request, target, call, fresh)
                 except FOREIGN as error:
                     if clocks.aborted or not connection_died(error, call.progress):
                         raise failure(error, call.progress, clocks, target.where) from error
                     call.restart()
+                    fresh = True
                 else:
                     return PooledResponse(lease, call, target.where)
         except BaseException:
@@ -90,28 +96,27 @@ class ThreadPools:
             raise
 
     def close(self) -> None:
-        """Close all connections of our pools."""
-        for pool in self._pools.clear():
-            pool.close()
+        """Close all our connections."""
+        _close(self._connections.clear())
 
-    def _lease(self, request: HTTPRequest, target: Target, call: Call) -> Lease:
+    def _lease(self, request: HTTPRequest, target: Target, call: Call, fresh: bool) -> Lease:
         call.limit()
         if self._client is not None:
             return lease_from_client(self._client, request, call)
-        key, pool = self._pools.take(target.url)
-        extensions = {"trace": call.trace, "timeout": {"pool": None}}
+        pooled, closing = self._connections.take(self._ways.key(target.url), fresh=fresh)
+        _close(closing)
+
+        def back(finished: bool) -> None:
+            _close(self._connections.give_back(pooled, usable=finished))
+            self._slots.give_back()
+
         try:
-            return lease_from_pool(pool, pool_request(request, target, extensions), call, lambda finished: self._back(key, pool, finished))
+            return lease_from_pool(pooled.pool, pool_request(request, target, {"trace": call.trace}), call, back)
         except BaseException:
-            self._pool_back(key, pool, finished=False)
+            _close(self._connections.give_back(pooled, usable=False))
             raise
 
-    def _back(self, key: str | None, pool: httpcore2.ConnectionPool, finished: bool) -> None:
-        self._pool_back(key, pool, finished)
-        self._slots.give_back()
 
-    def _pool_back(self, key: str | None, pool: httpcore2.ConnectionPool, finished: bool) -> None:
-        if finished:
-            self._pools.give_back(key, pool)
-        elif self._pools.drop(pool):
-            pool.close()
+def _close(pools: list[httpcore2.ConnectionPool]) -> None:
+    for pool in pools:
+        pool.close()
