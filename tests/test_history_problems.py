@@ -144,6 +144,11 @@ def test_what_is_no_message_and_no_block_is_named() -> None:
     assert found(ask(odd)) == [("messages[0].content[1]", "not_a_block")]
 
 
+def test_what_is_no_tool_and_no_system_text_is_named() -> None:
+    request = ask(tools=[{"name": "f"}, TOOL], system=[{"type": "text", "text": "s"}, Text("s")])
+    assert found(request) == [("tools[0]", "not_a_tool"), ("system[0]", "not_a_block")]
+
+
 def test_an_unknown_role_is_named() -> None:
     assert found(ask("q", Message("tool", "x"))) == [("messages[1].role", "unknown_role")]  # type: ignore[arg-type]
 
@@ -169,6 +174,14 @@ def test_a_max_tokens_that_is_left_out_makes_room_up_to_the_models_limit() -> No
 
 def test_a_budget_that_may_move_is_no_problem() -> None:
     assert found(ask(thinking=ThinkingConfig.budget(10, clamp=True), max_tokens=20_000)) == []
+
+
+@pytest.mark.parametrize("config", [ThinkingConfig.budget(10, clamp=True), ThinkingConfig.auto()])
+def test_a_budget_that_may_move_still_needs_room(config: ThinkingConfig) -> None:
+    assert found(ask(thinking=config, max_tokens=1024)) == [("thinking", "thinking_budget")]
+    assert found(ask(thinking=config, max_tokens=1025)) == []
+    adaptive = ask(thinking=ThinkingConfig.auto(), max_tokens=100, model="claude-opus-5")
+    assert found(adaptive) == []
 
 
 def test_a_budget_may_pass_max_tokens_where_it_spans_the_rounds_of_a_turn() -> None:

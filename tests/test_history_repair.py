@@ -199,6 +199,12 @@ def test_a_block_that_cannot_stand_there_is_left_out(message: Message) -> None:
     assert changed(repaired) == [("messages[1].content[1]", "block_role")]
 
 
+def test_what_is_no_block_is_left_out() -> None:
+    repaired = repair([Message("user", ["q", {"type": "text"}])])  # type: ignore[list-item]
+    assert repaired.messages == [user("q")]
+    assert changed(repaired) == [("messages[0].content[1]", "not_a_block")]
+
+
 def test_an_illegal_tool_name_becomes_a_legal_one() -> None:
     repaired = repair([user("q"), assistant(ToolUse("a", "two words", {}), ToolUse("b", "", {})), results("a", "b")])
     assert [block.name for block in repaired.messages[1].tool_uses] == ["two_words", "tool"]

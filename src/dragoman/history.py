@@ -74,6 +74,10 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
         check_tools(request, model, dialect, out)
     if claude:
         check_strict(request, out)
+    if not isinstance(request.system, str):
+        for i, block in enumerate(request.system):
+            if not isinstance(block, Text):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
+                out.append(Problem(f"system[{i}]", "not_a_block", "is no Text", "the system prompt is a string or Text blocks"))
     turns = Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out)
     turns.run()
     if claude and turns.whole:

@@ -29,9 +29,9 @@ from dragoman.message import (
 from dragoman.validation.dialect import Dialect, Holder
 from dragoman.validation.media import check_document, check_image, is_broken, not_json
 
-__all__ = ["check_block", "check_json", "check_signed"]
+__all__ = ["BLOCKS", "check_block", "check_json", "check_signed"]
 
-_BLOCKS = (
+BLOCKS = (
     Text,
     Refusal,
     Image,
@@ -47,6 +47,8 @@ _BLOCKS = (
     ServerToolResult,
     Opaque,
 )
+"""Everything that is a block."""
+
 _ASSISTANTS_OWN = "put it into an assistant message"
 _HOME: dict[type, str] = {
     ToolUse: _ASSISTANTS_OWN,
@@ -81,7 +83,7 @@ def check_block(
 
 
 def _misplaced(block: object, holder: str, path: str, dialect: Dialect) -> Problem:
-    if not isinstance(block, _BLOCKS):
+    if not isinstance(block, BLOCKS):
         return Problem(
             path, "not_a_block", "is no content block", "use Text(…), ToolUse(…) …, or Opaque(data, wire=…) for a wire's own block"
         )

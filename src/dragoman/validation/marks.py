@@ -58,15 +58,15 @@ def _automatic(request: Request) -> TTL | None:
 
 def _has_marks(request: Request) -> bool:
     """Whether tools or system hold a mark. Most requests have none at all, and then this is all that is done."""
-    if any(tool.cache is not None for tool in request.tools):
+    if any(_ttl(tool) is not None for tool in request.tools):
         return True
-    return not isinstance(request.system, str) and any(block.cache is not None for block in request.system)
+    return not isinstance(request.system, str) and any(_ttl(block) is not None for block in request.system)
 
 
 def _places(request: Request) -> Iterator[tuple[str, TTL | None, bool]]:
     """Every place that has a mark or could carry one, before or at a mark: path, lifetime, whether it can carry."""
     for i, tool in enumerate(request.tools):
-        yield f"tools[{i}]", tool.cache.ttl if tool.cache is not None else None, True
+        yield f"tools[{i}]", _ttl(tool), True
     if not isinstance(request.system, str):
         yield from _blocks("system", request.system)
     messages = list(enumerate(request.messages))
@@ -88,7 +88,7 @@ def _blocks(base: str, blocks: Sequence[Block]) -> Iterator[tuple[str, TTL | Non
         yield path, _ttl(block), _carries(block)
 
 
-def _ttl(block: Block) -> TTL | None:
+def _ttl(block: object) -> TTL | None:
     cache = getattr(block, "cache", None)
     if isinstance(cache, CacheControl):
         return cache.ttl

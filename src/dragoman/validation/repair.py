@@ -30,6 +30,7 @@ from dragoman.message import (
     ToolResult,
     ToolUse,
 )
+from dragoman.validation.blocks import BLOCKS
 from dragoman.validation.dialect import TOOL_NAME
 from dragoman.validation.media import image_type, is_broken, not_json
 from dragoman.validation.turns import has_content
@@ -121,6 +122,9 @@ def _clean(index: int, message: Message, changes: list[Change]) -> _Item:
     places: list[int] = []
     for j, block in enumerate(message.content):
         path = f"messages[{index}].content[{j}]"
+        if not isinstance(block, BLOCKS):  # pyright: ignore[reportUnnecessaryIsInstance]  # stores hold other things
+            changes.append(Change(path, "not_a_block", "what is no content block was left out"))
+            continue
         if _is_misplaced(message.role, block):
             changes.append(Change(path, "block_role", f"a {block.type} block that cannot stand in a {message.role} message was left out"))
             continue

@@ -78,7 +78,12 @@ def _check_max_tokens(request: Request, rules: ModelRules, out: list[Problem]) -
 
 def _check_budget(request: Request, rules: ModelRules, mode: str, budget: int | None, clamp: bool, out: list[Problem]) -> None:
     """A max_tokens that is left out is made large enough, as far as the model's limit goes; one that is given is kept."""
-    if mode != "budget" or clamp:
+    if (mode == "budget" and clamp) or (mode == "auto" and not rules.auto_adaptive and rules.thinking_budget):
+        if request.max_tokens is not None and request.max_tokens <= MIN_BUDGET:
+            text = f"max_tokens {request.max_tokens} has no room for the smallest budget, {MIN_BUDGET} tokens, and an answer"
+            out.append(Problem("thinking", "thinking_budget", text, "raise max_tokens, or leave `thinking` out"))
+        return
+    if mode != "budget":
         return
     if budget is None:
         out.append(Problem("thinking", "thinking_budget", "has no budget", "use ThinkingConfig.budget(tokens)"))

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
-from dragoman.request import Request, Tool, ToolNamed
+from dragoman.request import ProviderTool, Request, Tool, ToolNamed
 from dragoman.validation.dialect import Dialect
 from dragoman.validation.media import not_json
 
@@ -22,6 +22,9 @@ def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list
     first: dict[str, int] = {}
     for i, tool in enumerate(request.tools):
         path = f"tools[{i}]"
+        if not isinstance(tool, Tool | ProviderTool):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
+            out.append(Problem(path, "not_a_tool", "is no tool", "use Tool(…) or ProviderTool(…)"))
+            continue
         ours = isinstance(tool, Tool)  # a provider's own tool may be called by its type alone
         if ours and not dialect.tool_name.fullmatch(tool.name):
             out.append(Problem(f"{path}.name", "tool_name", "is no legal tool name", NAME_FIX))
