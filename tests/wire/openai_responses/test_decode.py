@@ -23,6 +23,7 @@ from dragoman import (
     ProtocolError,
     QuotaExceededError,
     RateLimitedError,
+    Refusal,
     Request,
     ServerError,
     SignatureDelta,
@@ -438,6 +439,59 @@ def test_nothing_follows_the_end() -> None:
     assert isinstance(ended[-1], MessageStop)  # at once: the connection need not close first
     assert decoder.feed(sse(created()) + b"data: [DONE]\n\n") == []
     assert decoder.close() == []
+
+
+# ---- items whose whole form never comes, in an answer that is whole all the same
+
+
+def bare_end(start: dict[str, Any], *deltas: dict[str, Any]) -> list[Any]:
+    return list(answer(sse(created(), added(0, start), *deltas, completed())).message.content)
+
+
+def test_a_reasoning_is_finished_from_its_deltas() -> None:
+    assert bare_end(reasoning(), delta("reasoning_summary_text", 0, "hm", summary_index=0)) == [Thinking("hm")]
+
+
+@pytest.mark.parametrize(("pieces", "value"), [(['{"a"', ":1}"], {"a": 1}), ([], {})])
+def test_a_call_is_finished_from_its_deltas(pieces: list[str], value: dict[str, Any]) -> None:
+    deltas = [delta("function_call_arguments", 0, piece) for piece in pieces]
+    (use,) = bare_end({**call(""), "status": "in_progress"}, *deltas)
+    assert use == ToolUse("call_1", "get_weather", value, extra={OWN: {"id": "fc_1"}})
+
+
+def test_a_call_whose_deltas_end_too_early_is_not_executable() -> None:
+    (bad,) = bare_end({**call(""), "status": "in_progress"}, delta("function_call_arguments", 0, '{"a'))
+    assert (bad.raw, bad.reason) == ('{"a', "incomplete")
+
+
+def test_a_call_of_free_text_without_its_end_is_not_executable() -> None:
+    start = {"id": "ctc_1", "type": "custom_tool_call", "status": "in_progress", "call_id": "call_1", "name": "sh", "input": ""}
+    (bad,) = bare_end(start, delta("custom_tool_call_input", 0, "rm -rf /"))
+    assert (bad.raw, bad.reason) == ('{"input":"rm -rf /', "incomplete")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"id": "ws_1", "type": "web_search_call", "status": "in_progress"},
+        {
+            "id": "sh_1",
+            "type": "shell_call",
+            "call_id": "call_1",
+            "action": {"commands": []},
+            "environment": {"type": "container_reference", "container_id": "c"},
+        },
+    ],
+)
+def test_a_call_at_the_provider_without_its_end_is_nobodys_to_answer(start: dict[str, Any]) -> None:
+    made = answer(sse(created(), added(0, start), completed()))
+    (cut,) = made.invalid_tool_uses
+    assert (cut.reason, cut.extra["dragoman"], made.stop) == ("incomplete", {"server_tool": True}, "end_turn")
+
+
+def test_a_message_is_finished_from_its_deltas_under_its_id() -> None:
+    start = {**message(), "content": [], "status": "in_progress"}
+    assert bare_end(start, delta("refusal", 0, "No.", content_index=0)) == [Refusal("No.", extra={OWN: {"item": {"id": "msg_1"}}})]
 
 
 # ---- what is let through

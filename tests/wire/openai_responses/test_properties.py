@@ -35,13 +35,13 @@ items = st.one_of(
         names,
         json_objects,
     ),
-    st.builds(lambda number, raw: call(raw, call_id=f"call_{number}") | {"id": f"fc_{number}"}, ids, plain),
+    st.builds(lambda number, raw: call(raw, call_id=f"call_raw_{number}") | {"id": f"fcr_{number}"}, ids, plain),
     st.builds(
         lambda number, text: {
             "id": f"ctc_{number}",
             "type": "custom_tool_call",
             "status": "completed",
-            "call_id": f"call_{number}",
+            "call_id": f"call_custom_{number}",
             "name": "sh",
             "input": text,
         },
