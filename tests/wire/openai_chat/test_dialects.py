@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from dragoman import ConfigError
+from dragoman.names import CHAT_HOSTS
 from dragoman.wire.base import ServerWire
 from dragoman.wire.openai_chat import CONNECT, DIALECTS, Dialect, OpenAIChatWire
 from dragoman.wire.openai_chat.tool_ids import ToolIds
@@ -46,6 +47,10 @@ def test_every_host_can_be_connected_to() -> None:
         assert endpoint.keys[0].startswith("DRAGOMAN_")
         assert endpoint.base_url.startswith("https://") == endpoint.key_required or name == "azure"
         assert not endpoint.base_url.endswith("/")
+
+
+def test_the_names_of_connect_are_the_tables() -> None:
+    assert set(CHAT_HOSTS) == set(CONNECT)
 
 
 def test_an_unknown_dialect_is_refused_with_the_names() -> None:

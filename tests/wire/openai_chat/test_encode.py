@@ -279,6 +279,26 @@ def test_marked_system_texts_are_parts() -> None:
     assert "cache_control" not in json.dumps(messages(user("hi"), system=marked, dialect="openrouter", cache="off"))
 
 
+def marked(request: Request, dialect: str = "openrouter") -> list[list[bool]]:
+    """Which parts of which message carry a mark."""
+    contents = [message["content"] for message in body(request, dialect)["messages"]]
+    return [["cache_control" in part for part in content] if isinstance(content, list) else [] for content in contents]
+
+
+def test_asked_for_marks_stand_at_the_ends_of_system_text_and_conversation() -> None:
+    conversation = [user("a"), assistant("b"), user("c", "d")]
+    assert marked(Request(conversation, system="s", cache="auto")) == [[True], [], [], [False, True]]
+    assert marked(Request(conversation, system="s")) == [[], [], [], [False, False]]
+    assert marked(Request(conversation, system="s", cache="auto"), "openai") == [[], [], [], [False, False]]
+
+
+def test_asked_for_marks_leave_the_callers_alone_and_never_exceed_four() -> None:
+    own = [Text(str(n), cache=CacheControl()) for n in range(3)]
+    assert marked(Request([user(*own), user("z")], system="s", cache="auto")) == [[True], [True, True, True], []]
+    assert marked(Request([user(own[0])], cache="auto")) == [[True]]
+    assert marked(Request([user("a", Image(Url("https://example.com/a.png")))], cache="auto")) == [[False, False]]
+
+
 # ---- user turns
 
 

@@ -207,6 +207,40 @@ def test_parts() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "u", "new": 1}},
+        {"type": "video_url", "video_url": {"url": "u", "fps": 1}},
+        {"type": "input_audio", "input_audio": "AAAA"},
+        {"type": "file", "file": {"file_id": "f", "new": 1}},
+        {"type": "file", "file": {"file_data": "AAAA", "filename": "a"}},
+        {"type": "file", "file": {"file_data": "https://example.com/a.pdf", "filename": "a"}},
+        {"type": "file", "file": {"file_id": "f", "filename": 3}},
+        {"type": "text", "text": 3},
+        {"type": "thinking", "thinking": "x"},
+        {"text": "no type"},
+    ],
+)
+def test_parts_of_any_other_shape_are_kept_whole(part: dict[str, Any]) -> None:
+    (message,) = conversation({"role": "user", "content": [{"type": "text", "text": "a"}, part]})
+    assert message.content == [Text("a"), Opaque(part, wire="openai-chat")]
+    body = json.loads(OpenAIChatWire().encode(Request([message], model="m"), stream=False).body)
+    assert body["messages"][0]["content"][1] == part
+
+
+def test_a_mark_of_another_form_stays_as_it_is() -> None:
+    part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "ttl": "24h"}}
+    (message,) = conversation({"role": "user", "content": [part]}, dialect="openrouter")
+    assert message.content == [Text("a", extra={"openai-chat": {"cache_control": {"type": "ephemeral", "ttl": "24h"}}})]
+
+
+def test_mistrals_thinking_parts_are_thinking() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    (message,) = conversation({"role": "assistant", "content": [thinking, {"type": "text", "text": "a"}]}, dialect="mistral")
+    assert message.content == [Thinking("hm", extra={"openai-chat": {"field": "content"}}), Text("a")]
+
+
 def test_an_assistant_message_and_its_results() -> None:
     calls = [
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}},

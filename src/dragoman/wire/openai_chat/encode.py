@@ -18,6 +18,7 @@ from dragoman.request import OutputFormat, ProviderTool, Request, ThinkingConfig
 from dragoman.wire.base import HTTPRequest
 from dragoman.wire.json_values import as_object
 from dragoman.wire.openai_chat.dialects import Dialect
+from dragoman.wire.openai_chat.marks import add_marks
 from dragoman.wire.openai_chat.messages_out import write_messages
 from dragoman.wire.openai_chat.names import WIRE
 from dragoman.wire.openai_chat.writer import WireObject, Writer, is_finite
@@ -44,6 +45,8 @@ def encode(request: Request, dialect: Dialect, *, stream: bool) -> HTTPRequest:
     if not body["messages"] and not w.problems:
         _refuse_missing(request.replace(messages=[]), dialect.label)
     _write_tools(w, request, body)
+    if request.cache == "auto" and dialect.cache_marks:
+        add_marks(body)
     _write_parameters(w, request, body)
     _write_thinking(w, request.thinking, request.effort, body)
     if request.output is not None:
