@@ -137,6 +137,7 @@ class Call:
         self._longest_gap = 0.0
         self._bytes = 0
         self._refreshed = False
+        self._notices: Sequence[Event] = request.notices
         self.clocks = Clocks(timeouts, now=clock.now)
         """The clocks of the attempt under way."""
         self.rate_limits: RateLimits | None = None
@@ -186,6 +187,8 @@ class Call:
         if self._extra_headers is not None and (more := self._extra_headers()):
             request = msgspec.structs.replace(request, headers={**request.headers, **more})
         log.debug("%s: %s %s, attempt %d", self._provider, request.method, request.path, self._retry.attempt)
+        for notice in request.notices:
+            log.debug("%s: %s at %s", self._provider, notice.code, notice.path or "the request")
         try:
             head: Head = yield Send(request, self.clocks)
         except ProviderError as error:
@@ -228,9 +231,9 @@ class Call:
                 self._finished = self._since()
                 self.clocks.complete = isinstance(last, MessageStop)
                 yield Release()
-                yield Emit(events)
+                yield Emit(self._with_notices(events))
                 return False, None
-            yield Emit(events)
+            yield Emit(self._with_notices(events))
 
     def _failed(self, failed: Failed, held: list[Event], headers: dict[str, str]) -> Generator[Step, Any, tuple[bool, Retrying | None]]:
         """An attempt failed before any content: repeat it, or let its events out."""
@@ -248,10 +251,21 @@ class Call:
             return False, Retrying(attempt, delay, error)
         self._finished = self._since()
         started = any(isinstance(event, MessageStart) for event in held)
-        yield Emit(held if started else [failed])
+        yield Emit(self._with_notices(held) if started else [failed])
         return False, None
 
     # ---- details
+
+    def _with_notices(self, events: list[Event]) -> list[Event]:
+        """What encoding changed is told behind the MessageStart; `events` are about to be handed out."""
+        if not self._notices:
+            return events
+        for at, event in enumerate(events, 1):
+            if isinstance(event, MessageStart):
+                events[at:at] = self._notices
+                self._notices = ()
+                break
+        return events
 
     def _transport_error(self, error: ProviderError) -> ProviderError:
         """An error of the transport, under the provider's name: `Anthropic request failed: idle timeout after 60 s`."""

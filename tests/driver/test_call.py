@@ -32,6 +32,7 @@ from dragoman import (
     Retrying,
     RetryPolicy,
     ServerError,
+    ThinkingConfig,
     Timeouts,
 )
 from dragoman.testing import anthropic_events
@@ -99,6 +100,19 @@ def test_the_connection_is_released_before_the_terminal_event(way: str) -> None:
     closed: list[tuple[str, int]] = []
     complete(made, way, ASK, on_event=lambda event: closed.append((event.type, script.closed)))
     assert closed[-1] == ("message_stop", 1)
+
+
+@WAYS
+def test_what_encoding_changed_is_told_behind_the_message_start(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "dragoman")
+    request = Request("hi", max_tokens=2000, thinking=ThinkingConfig.budget(9000, clamp=True))
+    made, _ = provider(failure(500), answer())
+    events = events_of(made, way, request)
+    assert kinds(events)[:3] == ["retrying", "message_start", "notice"]
+    made, _ = provider(answer())
+    [notice] = complete(made, way, request).notices
+    assert notice in events
+    assert notice.code in caplog.text
 
 
 # ---- retry
