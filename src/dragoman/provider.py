@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextvars import copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -162,7 +162,9 @@ class ProviderBase(ABC):
 
 
 class Defaults(Value, frozen=True, kw_only=True):
-    """What a provider fills in where a request says nothing. Betas, headers and extra_body are added to the request's own."""
+    """What a provider fills in where a request says nothing. Betas, headers and extra_body are added to the request's own. The repr
+    shows neither headers nor extra_body: a gateway's token may stand there.
+    """
 
     model: str = ""
     max_tokens: int | None = None
@@ -174,6 +176,9 @@ class Defaults(Value, frozen=True, kw_only=True):
     betas: Sequence[str] = ()
     headers: dict[str, str] = {}
     extra_body: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Defaults(model={self.model!r}, headers={list(self.headers)}, extra_body={list(self.extra_body)})"
 
     def fill(self, request: Request) -> Request:
         """The request with these defaults. Fields of the request win."""
@@ -197,8 +202,9 @@ class Defaults(Value, frozen=True, kw_only=True):
 class HTTPProvider(ProviderBase):
     """Drives one wire over a transport. Serves any number of threads and event loops.
 
-    `label` begins error texts; `base_url` stands before the wire's paths; `validate="off"` leaves out `problems`, not the three checks
-    without which no request makes sense. Plain http is refused unless the host is loopback or `allow_http` is set.
+    `label` begins error texts; `base_url` stands before the wire's paths (a transport of your own may do without); `validate="off"`
+    leaves out `problems`, not the three checks without which no request makes sense. Plain http is refused unless the host is loopback
+    or `allow_http` is set.
     """
 
     def __init__(
@@ -207,7 +213,7 @@ class HTTPProvider(ProviderBase):
         transport: Transport | None = None,
         auth: Auth | None = None,
         *,
-        base_url: str,
+        base_url: str = "",
         name: str = "",
         label: str = "",
         async_transport: AsyncTransport | None = None,
@@ -235,10 +241,14 @@ class HTTPProvider(ProviderBase):
         if validate not in ("error", "off"):
             raise ConfigError(f"validate must be 'error' or 'off', not {validate!r}")
         self.validate = validate
-        _check_url(self.base_url, allow_http=allow_http)
+        if self.base_url or transport is None:
+            _check_url(self.base_url, allow_http=allow_http)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} {self.base_url} model={self.default_model!r}>"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds a key and connections: it is not copied or pickled; share it, or make one per process")
 
     # ---- transports, opened at the first call
 
@@ -454,11 +464,28 @@ def _raise_failure(events: Sequence[Event]) -> None:
 
 
 def _check_url(url: str, *, allow_http: bool) -> None:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"base_url must be an http(s) URL with a host, not {url!r}")
-    if parts.username or parts.password:
+    if "?" in url or "#" in url:  # not quoted: a key may stand in it
+        raise ConfigError("base_url must not contain a query or fragment; pass credentials as settings")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:  # a port that is no number, an unfinished IPv6 address
+        raise ConfigError(f"base_url must be an http(s) URL with a host: {error}") from None
+    if parts.username is not None or parts.password is not None:
         raise ConfigError("base_url must not contain a user name or password; pass credentials as settings")
-    loopback = parts.hostname == "localhost" or parts.hostname == "::1" or parts.hostname.startswith("127.")
-    if parts.scheme == "http" and not loopback and not allow_http:
+    if parts.scheme not in ("http", "https") or not host:
+        raise ConfigError(f"base_url must be an http(s) URL with a host, not {url!r}")
+    if parts.scheme == "http" and not allow_http and not _is_loopback(host):
         raise ConfigError(f"base_url {url!r} is plain http: keys and prompts would travel unprotected; use https or allow_http=True")
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine for certain: by its name, or as an address. `127.example.com` is not."""
+    if host == "localhost":
+        return True
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -599,3 +599,16 @@ def test_an_endpoint_that_answers_something_else_is_a_protocol_error(way: str, b
 def test_a_started_message_is_seen_once() -> None:
     made, _ = provider(Answer(text_events()[0], overload()), answer())
     assert sum(isinstance(event, MessageStart) for event in made.events(ASK)) == 1
+
+
+def test_a_transport_of_ones_own_may_do_without_an_address() -> None:
+    from dragoman import HTTPProvider
+    from dragoman.wire.anthropic import AnthropicWire
+    from tests.driver.fakes import FakeTransport
+
+    transport = FakeTransport(answer())
+    made = HTTPProvider(AnthropicWire(), transport)
+    assert made.complete(Request("hi", model="claude-test-1")).text == "Hello"
+    assert transport.requests[0].url == "/v1/messages"
+    with pytest.raises(ConfigError, match="base_url"):
+        HTTPProvider(AnthropicWire())
