@@ -31,6 +31,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+
+    assert sorted(page for page in pages if f"]({page})" not in index) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_python_code_is_python(page: Path) -> None:
     for number, code in enumerate(blocks(page)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,14 @@ def test_a_meta_file_that_is_none_is_named(stream: Path) -> None:
 
     assert outcome.code == 2
     assert "response_meta.json: not an object with status and headers" in outcome.err
+
+
+def test_a_wire_of_an_installed_package_decodes_too(stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connecting = import_module("dragoman.connect")  # the package's attribute of that name is the function
+    monkeypatch.setattr(connecting, "installed_wire", lambda name: AnthropicWire(provider=name) if name == "theirs" else None)
+    [line] = lines(invoke("replay", "--wire", "theirs", "--json", str(stream)).out)
+
+    assert line["response"]["message"]["origin"]["provider"] == "theirs"
 
 
 def test_a_lone_surrogate_ends_neither_form(tmp_path: Path) -> None:

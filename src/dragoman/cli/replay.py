@@ -54,9 +54,14 @@ def replay(files: list[Path], *, wire: str, show_thinking: bool, json: bool) -> 
 
 
 def wire_named(name: str) -> Wire:
-    """The wire of that name. Raises UsageError listing the names."""
+    """The wire of that name, ours or an installed package's. Raises UsageError listing ours."""
     if name not in WIRES:
-        raise UsageError(f"--wire is one of {', '.join(WIRES)}, not {name!r}")
+        from dragoman.connect import installed_wire
+
+        installed = installed_wire(name)
+        if installed is None:
+            raise UsageError(f"--wire is one of {', '.join(WIRES)}, or a wire of an installed package, not {name!r}")
+        return installed
     module, _, cls = WIRES[name].partition(":")
     wire: Wire = getattr(import_module(module), cls)()
     return wire
