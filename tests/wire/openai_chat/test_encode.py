@@ -362,7 +362,7 @@ def test_opaque_blocks_go_to_their_own_wire_only() -> None:
     ours, other = Opaque({"type": "reference", "ids": [1]}, wire="openai-chat"), Opaque({"type": "x"}, wire="gemini")
     request = Request([user("a", ours, other)])
     assert body(request)["messages"][0]["content"] == [{"type": "text", "text": "a"}, {"type": "reference", "ids": [1]}]
-    assert codes(request) == ["opaque_left_out"]
+    assert codes(request) == ["block_left_out"]
 
 
 def test_extra_of_another_dialect_is_left_out_and_reported_once() -> None:

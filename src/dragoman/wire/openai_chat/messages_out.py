@@ -43,6 +43,8 @@ _ANNOTATIONS: Final = frozenset({"url_citation", "file"})
 
 _FIELDS: Final = ("reasoning_content", "reasoning")
 
+THINKING_LEFT_OUT: Final = "thinking that was written by another provider, or that this host does not take back, is left out"
+
 
 def write_messages(w: Writer, request: Request) -> list[WireObject]:
     """The `messages` of a request, system messages first."""
@@ -223,8 +225,11 @@ def _refusal(w: Writer, block: Refusal, turn: _Turn) -> None:
 
 def _thinking(w: Writer, block: Thinking, turn: _Turn) -> None:
     if not w.native:
-        if w.thinking_as_text and block.text:
+        if w.thinking_as_text and block.text.strip():
+            w.note("thinking_as_text", "thinking that cannot be sent back as thinking is sent as text")
             turn.parts.append({"type": "text", "text": block.text})
+        else:
+            w.note("thinking_left_out", THINKING_LEFT_OUT)
         return
     own = w.own(block.extra)
     detail = own.get("detail")
@@ -238,12 +243,16 @@ def _thinking(w: Writer, block: Thinking, turn: _Turn) -> None:
     elif field and block.text:
         turn.field = turn.field or (own["field"] if own.get("field") in _FIELDS else field)
         turn.thinking.append(block.text)
+    elif block.text:
+        w.note("thinking_left_out", THINKING_LEFT_OUT)
 
 
 def _redacted(w: Writer, block: RedactedThinking, turn: _Turn) -> None:
     detail = w.own(block.extra).get("detail")
     if w.native and w.dialect.thinking_details and isinstance(detail, dict):
         turn.details.append({**detail, "data": block.data})
+    else:
+        w.note("thinking_left_out", THINKING_LEFT_OUT)
 
 
 def _detail(detail: dict[str, Any], block: Thinking) -> WireObject:

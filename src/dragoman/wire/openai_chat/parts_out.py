@@ -141,7 +141,7 @@ def _file(w: Writer, block: Document) -> WireObject | None:
 def _opaque(w: Writer, block: Opaque) -> WireObject | None:
     if block.wire == WIRE:
         return dict(block.data)
-    w.note("opaque_left_out", f"an opaque block of the {block.wire} dialect is left out")
+    w.note("block_left_out", f"a block of the {block.wire} dialect is left out")
     return None
 
 
