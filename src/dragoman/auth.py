@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NoReturn, Self, SupportsIndex, TypeAlias
 
 from msgspec.structs import replace
 
@@ -13,15 +13,26 @@ from dragoman.wire.base import HTTPRequest
 
 __all__ = ["Credentials", "CredentialsSource", "HeaderAuth", "NoAuth"]
 
+_NOT_PICKLED = "credentials are not pickled: a key must not get into a file or a queue; pass the settings and read the key anew"
+
 
 class Credentials(Value, frozen=True, kw_only=True):
-    """An API key or a bearer token; if both are given, the key is used. The repr shows neither."""
+    """An API key or a bearer token; if both are given, the key is used. The repr shows neither, and pickling is refused."""
 
     api_key: str = ""
     auth_token: str = ""
 
     def __repr__(self) -> str:
         return f"Credentials({'api_key' if self.api_key else 'auth_token' if self.auth_token else 'none'})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NOT_PICKLED)
 
 
 CredentialsSource: TypeAlias = Callable[[], "Credentials | str"]
@@ -71,6 +82,9 @@ class HeaderAuth:
 
     def __repr__(self) -> str:
         return f"HeaderAuth({self._credentials!r})"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(_NOT_PICKLED)
 
 
 class NoAuth:

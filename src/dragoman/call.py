@@ -91,6 +91,9 @@ class Emit(msgspec.Struct, frozen=True):
 
 Step: TypeAlias = Send | Read | Release | Sleep | Emit
 
+_SECRET_NAMES = ("auth", "key", "token", "secret", "cookie", "password")
+"""In a header's name, they say that its value is not for other eyes."""
+
 _EMPTY_SHELLS = (Text, Refusal, Thinking, ToolUse, ServerToolUse, Audio)
 
 
@@ -287,9 +290,13 @@ class Call:
         error.body = redact(error.body, secrets)
 
     def _secrets(self) -> list[str]:
-        """What the auth put on the request, whatever it is."""
+        """What the auth put on the request, whatever it is, and what the caller put there under a name that speaks of secrets."""
         plain = self._request.headers
-        values = [value for name, value in self._authorized.headers.items() if plain.get(name) != value]
+        values = [
+            value
+            for name, value in self._authorized.headers.items()
+            if plain.get(name) != value or any(word in name.lower() for word in _SECRET_NAMES)
+        ]
         return [*values, *(value.removeprefix("Bearer ") for value in values)]
 
     def _since(self) -> float:

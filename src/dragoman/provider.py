@@ -248,7 +248,7 @@ class HTTPProvider(ProviderBase):
         return f"<{type(self).__name__} {self.name} {self.base_url} model={self.default_model!r}>"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds a key and connections: it is not copied or pickled; share it, or make one per process")
+        raise TypeError(f"{type(self).__name__} holds a key and connections and is not copied or pickled: share it or make another")
 
     # ---- transports, opened at the first call
 

@@ -21,11 +21,21 @@ REDACTED = "[key removed]"
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` without the given secrets and without anything that looks like a key or token."""
+    """`text` without the given secrets, whole or cut off where the text was, and without anything that looks like a key or token."""
     for secret in secrets:
         if len(secret) >= 4:  # anything shorter is no secret and would mangle ordinary words
-            text = text.replace(secret, REDACTED)
+            text = _without_beginning(text.replace(secret, REDACTED), secret)
     return _KEY.sub(REDACTED, text)
+
+
+def _without_beginning(text: str, secret: str) -> str:
+    """`text` without the beginning of `secret` at its end, or where a longer text was cut: before `…`."""
+    for end in (len(text), text.rfind("…")):
+        for length in range(min(len(secret), end) - 1, 5, -1):
+            if text.startswith(secret[:length], end - length):
+                text = text[: end - length] + REDACTED + text[end:]
+                break
+    return text
 
 
 def error_text(label: str, status: int | None, type: str, message: str, request_id: str) -> str:

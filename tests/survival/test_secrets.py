@@ -1,0 +1,314 @@
+"""Keys and prompts stay where they belong: in the request, and nowhere else, whatever goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+import pickle
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dragoman import (
+    Anthropic,
+    ConfigError,
+    ModelNotFoundError,
+    OpenAIChat,
+    OpenAIResponses,
+    ProviderError,
+    Request,
+    RetryPolicy,
+    tool_result,
+)
+from dragoman.auth import Credentials, HeaderAuth
+from dragoman.errors import DragomanError
+from dragoman.hooks import CallInfo
+from dragoman.provider import Defaults
+from dragoman.testing import SCENARIOS, Answer, Scenario, WireServer, anthropic_error, anthropic_stream, open_scenario
+from dragoman.testing.scenarios import TIMEOUTS
+from dragoman.transport import Timeouts
+from dragoman.wire.base import HTTPRequest
+from tests.shared import case
+
+from .calls import ASK, KEY, PROMPT, TOKEN, connect
+
+WAYS = pytest.mark.parametrize("way", ["sync", "async"])
+FAST = RetryPolicy(base=0.001)
+GATEWAY = "gateway-canary-5556667778"
+
+
+def complete(provider: Anthropic, way: str, request: Request = ASK) -> None:
+    """One call; its error, if any, is raised."""
+    if way == "sync":
+        with provider:
+            provider.complete(request)
+        return
+
+    async def main() -> None:
+        async with provider:
+            await provider.acomplete(request)
+
+    asyncio.run(main())
+
+
+def chain(error: BaseException | None) -> list[BaseException]:
+    """An error and everything that stands behind it."""
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def texts_of(error: BaseException) -> str:
+    """Everything of an error that ends up in a log or a tracker."""
+    everything = ["".join(traceback.format_exception(error))]
+    for link in chain(error):
+        everything += [str(link), repr(link), repr(link.args), *getattr(link, "__notes__", [])]
+    if isinstance(error, DragomanError):
+        everything += [repr({**error.__dict__, "partial": None}), repr(pickle.dumps(error)), repr(pickle.loads(pickle.dumps(error)))]
+    return "\n".join(everything)
+
+
+# ---- every bad day
+
+
+@WAYS
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_no_bad_day_brings_a_key_or_a_prompt_to_light(scenario: Scenario, way: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    texts = ""
+    with open_scenario(scenario) as server:
+        timeouts = Timeouts(**{**TIMEOUTS, **scenario.timeouts})
+        provider = connect(server, timeouts=timeouts, retry=FAST, validate="off", headers={"x-gateway-token": GATEWAY})
+        try:
+            complete(provider, way)
+        except ProviderError as error:
+            texts = texts_of(error)
+    for secret in (KEY, GATEWAY, PROMPT):
+        assert secret not in texts
+        assert secret not in caplog.text
+
+
+# ---- what a server says back
+
+
+@WAYS
+@pytest.mark.parametrize("secret", [KEY, TOKEN, GATEWAY])
+@pytest.mark.parametrize(
+    "saying",
+    [
+        "the key {} is wrong",
+        "the key {} is wrong" + " and that is a pity" * 50,
+        "x" * 285 + " {} stands where the text is cut",
+        'authorization: Bearer {}", "x-api-key: {}',
+    ],
+)
+def test_a_server_that_repeats_a_credential_does_not_make_us_repeat_it(saying: str, secret: str, way: str) -> None:
+    said = saying.replace("{}", secret)
+    keys = {"api_key": None, "auth_token": TOKEN} if secret == TOKEN else {}
+    with WireServer(anthropic_error(400, "invalid_request_error", said)) as server:
+        with pytest.raises(ProviderError) as raised:
+            complete(connect(server, **keys, headers={"x-gateway-token": GATEWAY}), way)
+    texts = texts_of(raised.value)
+    assert secret not in texts
+    assert secret[: len(secret) // 2] not in texts
+    assert "[key removed]" in texts
+
+
+@WAYS
+def test_a_body_cut_in_the_middle_of_a_key_does_not_show_its_beginning(way: str) -> None:
+    body = b"<" + b"x" * (64 * 1024 - 21) + TOKEN.encode() * 3
+    with WireServer(Answer(status=502, headers=[("content-type", "text/html")], body=body)) as server:
+        with pytest.raises(ProviderError) as raised:
+            complete(connect(server, api_key=None, auth_token=TOKEN, retry=RetryPolicy(max_attempts=1)), way)
+    assert TOKEN[:10] not in raised.value.body
+    assert len(raised.value.body) <= 64 * 1024
+
+
+@pytest.mark.parametrize("vendor", [Anthropic, OpenAIChat, OpenAIResponses])
+@WAYS
+def test_the_key_is_in_no_text_and_in_no_url(vendor: Callable[..., Any], way: str, caplog: pytest.LogCaptureFixture) -> None:
+    """BerriAI/litellm#24902."""
+    caplog.set_level(logging.DEBUG)
+    key = "AIzaTESTKEY123"
+    found = case("BerriAI/litellm#24902")["input"]
+    head, body = found.split("\r\n\r\n")
+    with WireServer(Answer(status=int(head.split()[1]), headers=[("content-type", "application/json")], body=body)) as server:
+        provider = vendor(api_key=key, base_url=server.url, model="m", telemetry=None)
+        with pytest.raises(ProviderError) as raised:
+            complete(provider, way)
+        [sent] = server.requests
+    assert key not in texts_of(raised.value) + repr(provider) + caplog.text
+    assert "key" not in sent.path
+    assert key in repr([value for _, value in sent.headers])
+
+
+# ---- logs
+
+
+@WAYS
+def test_no_logger_of_any_library_says_the_key_or_the_prompt_at_debug(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    request = Request([PROMPT], system=PROMPT, extra_headers={"x-gateway-token": GATEWAY}, extra_body={"x": PROMPT})
+    with WireServer([anthropic_error(529, "overloaded_error", PROMPT), anthropic_stream(PROMPT)]) as server:
+        complete(connect(server, retry=FAST), way, request)
+    assert {record.name for record in caplog.records} >= {"dragoman"}
+    assert "attempt 2" in caplog.text
+    for secret in (KEY, GATEWAY, PROMPT):
+        assert secret not in caplog.text
+        assert not any(secret in repr(record.args) for record in caplog.records)
+
+
+# ---- values
+
+
+def test_reprs_say_what_a_thing_is_and_nothing_it_holds() -> None:
+    with WireServer(anthropic_stream("ANSWER-CANARY")) as server:
+        provider = connect(server, headers={"x-gateway-token": GATEWAY}, extra_body={"note": PROMPT})
+        request = provider.http_request(ASK)
+        assert PROMPT.encode() in request.body
+        with provider.stream(ASK) as stream:
+            source: Any = stream._source  # pyright: ignore[reportPrivateUsage]
+            call = source._call
+            list(stream)
+            signed = HeaderAuth(Credentials(api_key=KEY)).apply(request)
+            info = CallInfo(provider="p", model="m", request=ASK)
+            shown = [provider, provider.defaults, stream, source, call, request, signed, info, Credentials(auth_token=TOKEN)]
+            shown += [HeaderAuth(Credentials(api_key=KEY)), server, provider.transport, provider.async_transport]
+        provider.close()
+    texts = "\n".join(map(repr, shown))
+    assert signed.headers["x-api-key"] == KEY
+    for secret in (KEY, TOKEN, GATEWAY, PROMPT, "ANSWER-CANARY"):
+        assert secret not in texts
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize(
+    "thing",
+    [Anthropic(api_key=KEY), OpenAIChat(api_key=KEY), OpenAIResponses(api_key=KEY), Credentials(api_key=KEY), HeaderAuth(Credentials())],
+    ids=repr,
+)
+def test_what_holds_a_key_is_not_pickled(thing: object, protocol: int) -> None:
+    with pytest.raises(TypeError, match=r"not (copied or )?pickled"):
+        pickle.dumps(thing, protocol)
+
+
+def test_what_holds_no_key_is() -> None:
+    for value in (Timeouts(idle=1), RetryPolicy(max_attempts=9), Defaults(model="m", betas=["b"])):
+        assert pickle.loads(pickle.dumps(value)) == value
+
+
+def test_credentials_may_be_copied_within_the_process() -> None:
+    credentials = Credentials(api_key=KEY)
+    assert copy.deepcopy({"settings": [copy.copy(credentials)]}) == {"settings": [credentials]}
+
+
+def test_a_copy_of_a_provider_is_refused_in_words() -> None:
+    with pytest.raises(TypeError, match="Anthropic holds a key and connections"):
+        copy.deepcopy(Anthropic(api_key=KEY))
+
+
+# ---- where a key may travel
+
+
+@WAYS
+def test_a_redirect_is_not_followed_and_the_other_host_gets_nothing(way: str) -> None:
+    with WireServer(anthropic_stream("from elsewhere")) as elsewhere:
+        there = Answer(status=307, headers=[("location", f"{elsewhere.url}/v1/messages")])
+        with WireServer(there) as server:
+            with pytest.raises(ProviderError):
+                complete(connect(server), way)
+            assert len(server.requests) == 1
+        assert elsewhere.connections == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost", "http://LOCALHOST:8080", "http://127.0.0.1/v1", "http://127.9.8.7", "http://[::1]:9", "https://api.example.com"],
+)
+def test_these_hosts_may_be_called(url: str) -> None:
+    assert Anthropic(api_key=KEY, base_url=url).base_url
+
+
+PLAIN = [
+    "http://api.example.com",
+    "http://10.0.0.1",
+    "http://0.0.0.0:8080",
+    "http://127.example.com",
+    "http://127.0.0.1.example.com",
+    "http://localhost.example.com",
+    "http://127.1",
+    "http://[2001:db8::1]",
+]
+
+
+@pytest.mark.parametrize("vendor", [Anthropic, OpenAIChat, OpenAIResponses])
+@pytest.mark.parametrize("url", PLAIN)
+def test_plain_http_to_another_host_is_refused_unless_it_is_wanted(url: str, vendor: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match="is plain http"):
+        vendor(api_key=KEY, base_url=url)
+    assert vendor(api_key=KEY, base_url=url, allow_http=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"https://api.example.com/?key={KEY}",
+        f"https://api.example.com/#{KEY}",
+        f"https://me:{KEY}@api.example.com",
+        f"https://{KEY}@api.example.com",
+        f"https://:{KEY}@api.example.com",
+        "https://api.example.com:port",
+        "https://api.example.com:99999",
+        "http://[::1",
+        "https://",
+        "ftp://api.example.com",
+    ],
+)
+def test_a_base_url_that_cannot_be_used_is_a_config_error_without_what_may_be_a_key(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"^base_url must") as raised:
+        Anthropic(api_key=KEY, base_url=url)
+    assert KEY not in texts_of(raised.value)
+
+
+@WAYS
+@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY}\r\nx-more: 1", f"{KEY}\x00", f"{KEY}é", f"{KEY}\x7f", f" {KEY}", f"{KEY} "])
+def test_a_key_that_no_header_can_carry_is_not_shown(key: str, way: str) -> None:
+    with WireServer(anthropic_stream("never")) as server:
+        with pytest.raises(ConfigError) as raised:
+            complete(connect(server, api_key=key), way)
+        assert server.requests == []
+    assert KEY not in texts_of(raised.value)
+
+
+@WAYS
+def test_a_tool_result_in_a_bad_request_is_named_by_its_path_only(way: str) -> None:
+    """Local checks name paths, never content."""
+    bad = Request([f"{PROMPT}", tool_result_message(PROMPT)], model="claude-test-1")
+    with WireServer(anthropic_stream("never")) as server, pytest.raises(DragomanError) as raised:
+        complete(connect(server), way, bad)
+    assert PROMPT not in texts_of(raised.value)
+
+
+def tool_result_message(text: str) -> Any:
+    from dragoman import user
+
+    return user(tool_result("toolu_nobody_asked", text))
+
+
+def test_a_model_that_is_not_there_says_so_without_the_key() -> None:
+    with WireServer(anthropic_error(404, "not_found_error", "model: claude-test-1")) as server:
+        with pytest.raises(ModelNotFoundError) as raised:
+            complete(connect(server), "sync")
+    assert KEY not in texts_of(raised.value)
+
+
+def test_an_addressed_request_has_no_credentials() -> None:
+    with WireServer() as server:
+        request = connect(server).http_request(ASK)
+    assert isinstance(request, HTTPRequest)
+    assert KEY not in str(request.headers) + request.url
