@@ -58,7 +58,7 @@ def wire_named(name: str) -> Wire:
     if name not in WIRES:
         from dragoman.connect import installed_wire
 
-        installed = installed_wire(name)
+        installed: Wire | None = installed_wire(name)
         if installed is None:
             raise UsageError(f"--wire is one of {', '.join(WIRES)}, or a wire of an installed package, not {name!r}")
         return installed
