@@ -185,6 +185,30 @@ class TestConnection:
             other.run(asyncio.sleep(0))
             server.wait_closed(0)
 
+    def test_is_closed_with_a_transport_that_nobody_has_any_more(self, inside: Run) -> None:
+        async def main() -> None:
+            transport = AsyncHTTPX2Transport(trust_env=False)
+            await fetch(transport, server)
+            del transport
+            await in_time(partial(server.wait_closed, 0))
+
+        with WireServer(TEXT) as server:
+            inside(main)
+
+    def test_of_an_answer_outlives_its_transport(self, inside: Run) -> None:
+        async def main() -> None:
+            transport = AsyncHTTPX2Transport(trust_env=False)
+            response = await transport.send(request_to(server), running())
+            del transport
+            gate.open()
+            assert await response.read() == b"xy"
+            del response
+            await in_time(partial(server.wait_closed, 0))
+
+        gate = Gate()
+        with WireServer([Answer(body=[b"x", Wait(gate), b"y"])]) as server:
+            inside(main)
+
     def test_loop_is_forgotten_at_its_end(self, inside: Run) -> None:
         transport = AsyncHTTPX2Transport(trust_env=False)
 

@@ -184,6 +184,24 @@ class TestConnection:
             server.wait_closed(0)
             assert fetch(transport, server) == b"whole"
 
+    def test_is_closed_with_a_transport_that_nobody_has_any_more(self) -> None:
+        with WireServer(TEXT) as server:
+            transport = HTTPX2Transport(trust_env=False)
+            fetch(transport, server)
+            del transport
+            server.wait_closed(0)
+
+    def test_of_an_answer_outlives_its_transport(self) -> None:
+        gate = Gate()
+        with WireServer([Answer(body=[b"x", Wait(gate), b"y"])]) as server:
+            transport = HTTPX2Transport(trust_env=False)
+            response = transport.send(request_to(server), running())
+            del transport
+            gate.open()
+            assert response.read() == b"xy"
+            del response
+            server.wait_closed(0)
+
     def test_forked_child_opens_its_own(self, transport: HTTPX2Transport) -> None:
         with WireServer(TEXT) as server:
             fetch(transport, server)

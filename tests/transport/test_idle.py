@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-import httpcore2
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.transport.idle import Connections, Key
 from dragoman.transport.options import Options
+
+if TYPE_CHECKING:
+    import httpcore2
 
 A: Key = (None, b"https", b"a", None)
 B: Key = (None, b"https", b"b", None)

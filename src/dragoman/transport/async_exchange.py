@@ -203,6 +203,7 @@ class AsyncPooledResponse:
         if not finished:
             self._call.shut()
         self._call.release()
+        self._call.on_interrupt = None  # no cycle: an answer that is over goes when it is dropped
         with anyio.CancelScope(shield=True):
             try:
                 await self._lease.body.aclose()

@@ -10,6 +10,7 @@ connection the server would go on writing (and billing) for a reader who has gon
 from __future__ import annotations
 
 import base64
+import logging
 import re
 import socket
 import ssl
@@ -99,6 +100,11 @@ def pool_request(request: HTTPRequest, target: Target, extensions: dict[str, Any
     )
 
 
+def _no_headers(record: logging.LogRecord) -> bool:
+    """hpack writes every header it sends to its log at DEBUG, keys too."""
+    return record.levelno > logging.DEBUG
+
+
 class Ways:
     """Which way a request goes: directly, or through a proxy that the options or the environment name. Read once."""
 
@@ -108,6 +114,8 @@ class Ways:
         self._fixed = None if options.proxy is None else _proxy(options.proxy, options)
         if options.http2 and find_spec("h2") is None:
             raise ConfigError("http2=True needs the package h2: pip install 'httpx2[http2]'")
+        if options.http2:
+            logging.getLogger("hpack.hpack").addFilter(_no_headers)
 
     def key(self, url: httpx2.URL) -> Key:
         """What a connection for `url` must be good for."""

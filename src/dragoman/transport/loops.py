@@ -9,6 +9,7 @@ silently.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import AsyncGenerator, Callable
 from threading import Lock
@@ -71,7 +72,7 @@ class _OfLoop:
 
 
 class LoopConnections:
-    """Sends over the running loop's own connections, or over the user's client."""
+    """Sends over the running loop's own connections, or over the user's client. Has the loops close them when nobody has it any more."""
 
     def __init__(self, options: Options, client: httpx2.AsyncClient | None) -> None:
         self._options = options
@@ -79,6 +80,11 @@ class LoopConnections:
         self._ways = Ways(options)
         self._lock = Lock()
         self._by_loop: dict[object, _OfLoop] = {}
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            for here in list(self._by_loop.values()):
+                here.close_soon()
 
     async def send(self, request: HTTPRequest, clocks: Clocks) -> AsyncPooledResponse:
         """See `Transport.send`."""
@@ -121,7 +127,8 @@ class LoopConnections:
             await call.wait(here.slots.acquire)
         pooled, closing = here.connections.take(self._ways.key(target.url), fresh=fresh)
 
-        async def back(finished: bool) -> None:
+        async def back(finished: bool, owner: LoopConnections = self) -> None:
+            del owner  # which lives as long as its answers: it closes what is left when it goes
             if here.slots is not None:
                 here.slots.release()
             await _close(here.connections.give_back(pooled, usable=finished))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from threading import Condition
 from typing import TYPE_CHECKING
 
@@ -59,7 +61,7 @@ class _Slots:
 
 
 class ThreadConnections:
-    """Sends over our own connections, or over the user's client."""
+    """Sends over our own connections, or over the user's client. Closes the idle ones when nobody has it any more."""
 
     def __init__(self, options: Options, client: httpx2.Client | None) -> None:
         self._client = client
@@ -69,6 +71,11 @@ class ThreadConnections:
             options, lambda key: httpcore2.ConnectionPool(**ways.pool_options(key), network_backend=backend)
         )
         self._slots = _Slots(options.max_connections)
+        self._pid = os.getpid()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and self._pid == os.getpid():  # in a forked child, a lock may be held for ever
+            self.close()
 
     def send(self, request: HTTPRequest, clocks: Clocks) -> PooledResponse:
         """See `Transport.send`."""
