@@ -28,10 +28,13 @@ from dragoman.errors import DragomanError
 from dragoman.hooks import CallInfo
 from dragoman.provider import Defaults
 from dragoman.testing import SCENARIOS, Answer, Scenario, WireServer, anthropic_error, anthropic_stream, open_scenario
+from dragoman.testing.certificate import Authority
 from dragoman.testing.scenarios import TIMEOUTS
 from dragoman.transport import Timeouts
+from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 from dragoman.wire.base import HTTPRequest
 from tests.shared import case
+from tests.transport.peers import http2_server
 
 from .calls import ASK, KEY, PROMPT, TOKEN, connect
 
@@ -161,6 +164,26 @@ def test_no_logger_of_any_library_says_the_key_or_the_prompt_at_debug(way: str, 
     for secret in (KEY, GATEWAY, PROMPT):
         assert secret not in caplog.text
         assert not any(secret in repr(record.args) for record in caplog.records)
+
+
+@WAYS
+def test_http2_does_not_say_the_key_at_debug_either(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    authority = Authority()
+    options: dict[str, Any] = {"http2": True, "verify": authority.client_context(), "trust_env": False}
+    with http2_server(authority.server_context()) as (port, _):
+        provider = Anthropic(
+            api_key=KEY,
+            base_url=f"https://127.0.0.1:{port}",
+            model="m",
+            telemetry=None,
+            transport=HTTPX2Transport(**options),
+            async_transport=AsyncHTTPX2Transport(**options),
+        )
+        with pytest.raises(ProviderError):
+            complete(provider, way)
+    assert "/v1/messages" in caplog.text
+    assert KEY not in caplog.text
 
 
 # ---- values
