@@ -12,7 +12,7 @@ DEMO_EXTRAS := cli,local
 TEST_EXTRAS := cli,local,otlp,prices
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types coverage bench-quick model format clean
+.PHONY: help demo test check lint types coverage bench bench-quick model format clean
 
 help:  ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-17s %s\n", $$1, $$2 }'
@@ -41,6 +41,9 @@ coverage: $(VENV)/.developed model  ## the tests, and how much of src they reach
 
 bench-quick: $(VENV)/.developed  ## what decoding, folding and importing cost, in under a minute
 	$(BIN)/python bench/quick.py
+
+bench: $(VENV)/.developed  ## dragoman beside a raw socket and its peers; takes long, builds an environment for each peer
+	$(BIN)/python bench/run.py
 
 format: $(VENV)/.developed  ## put the code into shape
 	$(BIN)/ruff check --fix .

@@ -202,6 +202,10 @@ def test_connect_alone_loads_no_http_client() -> None:
     assert not {module.split(".")[0] for module in loaded} & (HTTP_CLIENTS | EVENT_LOOPS)
 
 
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (SRC / "py.typed").is_file()
+
+
 def test_every_public_name_can_be_had() -> None:
     assert [name for name in dir(dragoman) if not hasattr(dragoman, name)] == []
 
