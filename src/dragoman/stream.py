@@ -342,11 +342,9 @@ class AsyncStream(_StreamBase):
         self._batch = iter(batch)
         return await self.__anext__()
 
-    async def text(self, separator: str = "") -> AsyncIterator[str]:
+    def text(self, separator: str = "") -> AsyncIterator[str]:
         """The text as it arrives; `separator` comes before each Text block after the first. The same iteration, text only."""
-        async for event in self:
-            if piece := self._piece(event, separator):
-                yield piece
+        return _Texts(self, separator)
 
     async def response(self) -> Response:
         """The whole answer; reads what is left. Raises as `Stream.response`."""
@@ -391,6 +389,23 @@ class AsyncStream(_StreamBase):
             self._source.abort()
             self._end_cancelled()
             warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
+
+
+class _Texts:
+    """What `AsyncStream.text` gives. No async generator: an event loop has to close one that is left early, and trio warns of it."""
+
+    def __init__(self, stream: AsyncStream, separator: str) -> None:
+        self._stream = stream
+        self._separator = separator
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        while True:
+            event = await anext(self._stream)
+            if piece := self._stream._piece(event, self._separator):  # pyright: ignore[reportPrivateUsage]  # two halves of one class
+                return piece
 
 
 # ---- sources for providers that are plain iterators of events
