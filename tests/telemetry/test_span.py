@@ -242,6 +242,14 @@ def test_half_a_character_in_an_attribute_does_not_reach_the_exporter(recorder: 
     assert recorder.attributes["langfuse.user.id"] == "u\ufffd"
 
 
+def test_ids_and_tags_that_are_numbers_do_not_keep_a_call_from_being_traced(recorder: Recorder) -> None:
+    provider = ScriptedProvider.of("Hello")
+    provider.telemetry = recorder.telemetry()
+    provider.complete(Request("hi", trace=TraceInfo(user_id=42, tags=[7])))  # type: ignore[arg-type, list-item]
+    assert recorder.attributes["langfuse.user.id"] == 42
+    assert recorder.attributes["langfuse.trace.tags"] == ["7"]
+
+
 # ---- the place of the span in the program's trace
 
 

@@ -12,29 +12,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dragoman.hooks import CallInfo, CallSpan, Telemetry, Unfinished
     from dragoman.telemetry.console import console_telemetry
-    from dragoman.telemetry.content import CONTENT_CAP_BYTES, CONTENT_KEYS
+    from dragoman.telemetry.content import CONTENT_CAP_BYTES, CONTENT_KEYS, record_content
     from dragoman.telemetry.otel import OpenTelemetry, configured
     from dragoman.telemetry.otlp import OTLPTelemetry, otlp_telemetry
 
 __all__ = [
     "CONTENT_CAP_BYTES",
     "CONTENT_KEYS",
+    "CallInfo",
+    "CallSpan",
     "OTLPTelemetry",
     "OpenTelemetry",
+    "Telemetry",
+    "Unfinished",
     "configured",
     "console_telemetry",
     "otlp_telemetry",
+    "record_content",
 ]
 
 _LAZY = {
     "CONTENT_CAP_BYTES": "dragoman.telemetry.content",
     "CONTENT_KEYS": "dragoman.telemetry.content",
+    "CallInfo": "dragoman.hooks",
+    "CallSpan": "dragoman.hooks",
     "OTLPTelemetry": "dragoman.telemetry.otlp",
     "OpenTelemetry": "dragoman.telemetry.otel",
+    "Telemetry": "dragoman.hooks",
+    "Unfinished": "dragoman.hooks",
     "configured": "dragoman.telemetry.otel",
     "console_telemetry": "dragoman.telemetry.console",
     "otlp_telemetry": "dragoman.telemetry.otlp",
+    "record_content": "dragoman.telemetry.content",
 }
 """Public names, and the module each lives in."""
 

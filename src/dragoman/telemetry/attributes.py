@@ -115,8 +115,8 @@ def start_attributes(call: CallInfo) -> Attributes:
         names.SERVER_ADDRESS: call.server_address or None,
         names.SERVER_PORT: call.server_port,
         names.REQUEST_MAX_TOKENS: request.max_tokens,
-        names.REQUEST_TEMPERATURE: None if request.temperature is None else float(request.temperature),
-        names.REQUEST_TOP_P: None if request.top_p is None else float(request.top_p),
+        names.REQUEST_TEMPERATURE: _double(request.temperature),
+        names.REQUEST_TOP_P: _double(request.top_p),
         names.REQUEST_TOP_K: request.top_k,
         names.REQUEST_STOP_SEQUENCES: request.stop_sequences or None,
         names.REQUEST_STREAM: call.streaming or None,
@@ -218,6 +218,11 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def _double(value: float | None) -> float | None:
+    """A double even where the caller wrote `1`: an attribute has one type."""
+    return None if value is None else float(value)
+
+
 def _present(values: dict[str, Attribute | None]) -> Attributes:
     """Those that are there, each as an exporter can write it: OTLP is UTF-8, which has no lone surrogates."""
     return {key: _clean(value) for key, value in values.items() if value is not None}
@@ -228,4 +233,4 @@ def _clean(value: Attribute) -> Attribute:
         return scrub(value)
     if isinstance(value, int | float):
         return value
-    return [scrub(text) for text in value]
+    return [scrub(str(text)) for text in value]  # ids and tags of a caller may be numbers
