@@ -128,6 +128,42 @@ def test_the_events_need_no_index_and_no_done() -> None:
     assert made.notices == []
 
 
+def test_events_that_name_no_item_are_about_the_latest_open_one_of_their_kind() -> None:
+    first, second = message("one", id="msg_1"), message("two", id="msg_2")
+    added_only = {"type": "response.output_item.added"}
+    made = answer(
+        sse(
+            created(),
+            {**added_only, "item": {**first, "content": []}},
+            {"type": "response.output_text.delta", "delta": "one"},
+            {"type": "response.output_item.done", "item": first},
+            {**added_only, "item": {**second, "content": []}},
+            {"type": "response.output_text.delta", "delta": "two"},
+            {"type": "response.completed", "response": response(first, second)},
+        )
+    )
+    assert [block.text for block in made.message.content if isinstance(block, Text)] == ["one", "two"]
+    assert made.notices == []
+
+
+def test_a_content_index_that_is_counted_over_all_items_is_still_the_first_part() -> None:
+    """Amazon Bedrock: the only part of the second item has the content index 1."""
+    thought, said = reasoning("hm"), message("so")
+    events = events_of(
+        sse(
+            created(),
+            added(0, thought),
+            done(0, thought),
+            added(1, {**said, "content": []}),
+            delta("output_text", 1, "so", content_index=1),
+            done(1, said),
+            completed(thought, said),
+        )
+    )
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["so"]
+    assert len(folded(events).response().message.content) == 2
+
+
 def test_an_answer_whose_final_list_is_empty_keeps_what_was_streamed() -> None:
     """ChatGPT's backend ends with `output: []`."""
     item = message("kept")
@@ -320,6 +356,12 @@ def test_an_error_event_and_the_failed_response_after_it_are_one_failure_with_th
     assert (failure.error.code, failure.error.type, failure.error.retryable) == ("rate_limit_exceeded", "tokens", True)
     assert failure.error.message == "OpenAI request failed (rate_limit_exceeded): slow down"
     assert failure.usage == Usage(input=5, output=3)
+
+
+def test_of_several_errors_the_first_is_the_cause() -> None:
+    first = {"type": "error", "code": "rate_limit_exceeded", "message": "slow down"}
+    second = {"type": "error", "code": "server_error", "message": "and then"}
+    assert isinstance(folded(events_of(sse(created(), first, second))).error, RateLimitedError)
 
 
 def test_an_error_event_alone_is_the_end() -> None:

@@ -228,6 +228,13 @@ def test_all_system_messages_are_instructions_if_asked() -> None:
     assert (sent["instructions"], sent["input"]) == ("C", [{"role": "user", "content": "hi"}])
 
 
+def test_instructions_never_overtake_a_message_that_stays_in_its_place() -> None:
+    developer = Message("system", "first", extra={OWN: {"role": "developer"}})
+    sent = body(developer, system("second"), user("hi"))
+    assert "instructions" not in sent
+    assert [item["content"] for item in sent["input"]] == ["first", "second", "hi"]
+
+
 def test_system_blocks_are_joined() -> None:
     assert body("hi", system=[Text("A", cache=CacheControl()), Text("B")])["instructions"] == "A\n\nB"
 

@@ -145,6 +145,15 @@ def test_results_of_every_kind_go_out_as_they_came(item: dict[str, Any]) -> None
     assert again(request)["input"][0] == item
 
 
+def test_a_shells_output_that_was_changed_since_is_sent_as_it_is_now() -> None:
+    item = {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "secret", "stderr": "", "outcome": {"type": "timeout"}}]}
+    result = read(input=[item]).messages[0].content[0]
+    assert isinstance(result, ToolResult)
+    changed = ToolResult(result.tool_use_id, "[removed]", extra=result.extra)
+    sent = again(Request([Message("user", [changed])], model="m"))["input"][0]
+    assert sent["output"] == [{"stdout": "[removed]", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+
+
 @pytest.mark.parametrize(
     "item",
     [

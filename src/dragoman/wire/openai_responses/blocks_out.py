@@ -59,11 +59,10 @@ def hoisted(request: Request) -> list[int]:
     """The positions of the system messages that go to `instructions`: plain ones before anything else, or all plain ones."""
     found: list[int] = []
     for position, message in enumerate(request.messages):
-        if message.role != "system":
-            if request.hoist_system == "leading":
-                break
-        elif _is_plain(message):
+        if message.role == "system" and _is_plain(message):
             found.append(position)
+        elif request.hoist_system == "leading":
+            break
     return found
 
 
