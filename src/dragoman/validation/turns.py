@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
 from dragoman.message import (
+    Audio,
     Block,
     InvalidToolUse,
     Message,
@@ -128,7 +129,7 @@ class Turns:
                     if self.turn:
                         self._end_turn()
                     self.turn, self.calls = "assistant", {}
-                self._assistant(i, message.content)
+                self._assistant(i, message)
             elif role == "system":
                 hoistable = self._is_text_only(i, message)
                 leading = leading and hoistable
@@ -161,9 +162,12 @@ class Turns:
             for m in self.messages
         )
 
+    def _is_foreign(self, origin: Origin | None) -> bool:
+        return origin is not None and origin.wire != self.wire
+
     def _are_sent(self, blocks: Iterable[Block], origin: Origin | None) -> bool:
         """Whether the encoder sends any of these blocks; it drops what is empty, unsigned or another dialect's own."""
-        foreign = origin is not None and origin.wire != self.wire
+        foreign = self._is_foreign(origin)
         for block in blocks:
             if isinstance(block, Text | Refusal):
                 if block.text and not block.text.isspace():
@@ -173,6 +177,9 @@ class Turns:
                     return True
             elif isinstance(block, Opaque):
                 if block.wire == self.wire:
+                    return True
+            elif isinstance(block, Audio) and foreign:
+                if block.transcript and not block.transcript.isspace():
                     return True
             elif not (foreign and isinstance(block, _DIALECTS_OWN)):
                 return True
@@ -230,8 +237,8 @@ class Turns:
 
     # ---- the common blocks
 
-    def _assistant(self, i: int, content: Sequence[Block]) -> None:
-        for j, block in enumerate(content):
+    def _assistant(self, i: int, message: Message) -> None:
+        for j, block in enumerate(message.content):
             if isinstance(block, Text):
                 if block.cache is not None:
                     self.marked = True
@@ -248,7 +255,7 @@ class Turns:
                     check_signed(block.text + block.signature, _path(i, j), self.out)
             elif isinstance(block, InvalidToolUse):
                 self._call(block.id, block.name, i, j, invalid=True)
-            else:
+            elif not (isinstance(block, Audio) and self._is_foreign(message.origin)):  # another provider's sound is sent as its words
                 self._other(block, "assistant", _path(i, j))
                 if isinstance(block, Opaque) and block.wire == self.wire and block.data.get("type") == "tool_use":
                     self._call(str(block.data.get("id")), "opaque", i, j)

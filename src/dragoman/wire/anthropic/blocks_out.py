@@ -208,6 +208,18 @@ def _opaque(w: Writer, block: Opaque) -> WireBlock | None:
     return data if w.keep_marks or "cache_control" not in data else {k: v for k, v in data.items() if k != "cache_control"}
 
 
+def _audio(w: Writer, block: Audio) -> WireBlock | None:
+    """What another provider's model said aloud is sent as its words; no turn may be lost because a model has a voice."""
+    if not w.foreign:
+        _unwritable(w, block)
+    elif _is_blank(block.transcript):
+        w.note("block_left_out", "sound without a transcript is left out", block)
+    else:
+        w.note("audio_as_text", "sound of another provider is sent as its transcript", block)
+        return {"type": "text", "text": block.transcript}
+    return None
+
+
 def _unwritable(w: Writer, block: Audio | Video) -> None:
     w.problem(block, f"no_{block.type}", f"the Messages API takes no {block.type}", "leave it out, or send its words as text")
 
@@ -257,7 +269,7 @@ BLOCKS = Table(
         ToolResult: _tool_result,
         ServerToolUse: _server_tool_use,
         ServerToolResult: _server_tool_result,
-        Audio: _unwritable,
+        Audio: _audio,
         Video: _unwritable,
     }
 )
