@@ -1,0 +1,188 @@
+"""One answer, from bytes to status, headers and body: llhttp does the parsing, this decides what is acceptable.
+
+Strategy. Sans-I/O, like h11: `feed` takes what came, `eof` is told how the connection ended, and the rest are attributes. llhttp runs
+in its strict mode. What it leaves open is decided here, always towards refusing: another protocol or version, a second framing of the
+body, an upgrade nobody asked for, heads and trailers beyond a limit. A fault never hides what came before it: the pieces of the body
+are there, then the fault.
+
+Bytes after the end of an answer nobody has asked for; they are never taken for an answer to the next request: the connection is then
+not used again.
+"""
+
+from __future__ import annotations
+
+import httptools
+
+from dragoman.transport.direct.faults import Fault, RemoteProtocolError
+
+__all__ = ["Answer"]
+
+_VERSIONS = ("1.0", "1.1")
+_BODILESS = (204, 304)
+_SWITCHING = 101
+
+
+class Answer:
+    """The answer to one request, as far as it has come.
+
+    `max_header_bytes` bounds the head together with all interim (1xx) heads before it, and later whatever stands between two pieces of
+    the body: chunk extensions, trailers. `bodiless`: the request was HEAD.
+    """
+
+    __slots__ = (
+        "_bodiless",
+        "_bytes_of_headers",
+        "_grew",
+        "_interim",
+        "_limit",
+        "_parser",
+        "_raw_headers",
+        "_since_body",
+        "_until_close",
+        "begun",
+        "complete",
+        "ended",
+        "excess",
+        "fault",
+        "head",
+        "headers",
+        "keep_alive",
+        "pieces",
+        "size",
+        "status",
+    )
+
+    def __init__(self, max_header_bytes: int, *, bodiless: bool = False) -> None:
+        self.begun = False
+        """Whether a byte has come."""
+        self.head = False
+        """Whether `status` and `headers` are known."""
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.pieces: list[bytes] = []
+        """The body's bytes that were not taken yet."""
+        self.size = 0
+        """How many they are."""
+        self.complete = False
+        """Whether the body is at its end."""
+        self.ended = False
+        """Whether the peer has closed the connection."""
+        self.keep_alive = False
+        """Whether the peer means to keep the connection."""
+        self.excess = False
+        """Whether bytes came after the end."""
+        self.fault: Fault | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._limit = max_header_bytes
+        self._bodiless = bodiless
+        self._raw_headers: list[tuple[bytes, bytes]] = []
+        self._bytes_of_headers = 0
+        self._since_body = 0
+        self._grew = False
+        self._interim = False
+        self._until_close = False
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another request may follow on the same connection."""
+        return self.complete and self.keep_alive and not self.excess and not self.ended
+
+    def feed(self, data: memoryview | bytes) -> None:
+        """Take bytes; nothing of them is kept but copies."""
+        if self.fault is not None:
+            return
+        if self.complete:
+            self.excess = True
+            return
+        if not self.begun:
+            self.begun = True
+            if data[0] != 0x48:  # the H of HTTP: llhttp would pass over line breaks, and also reads RTSP and ICE
+                self.fault = RemoteProtocolError("not HTTP")
+                return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            raise (error.__context__ or error) from None  # KeyboardInterrupt, MemoryError
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if self.complete:
+                self.excess = True
+            elif self.fault is None:
+                self.fault = RemoteProtocolError("not HTTP")
+                self.fault.__cause__ = error
+            return
+        if self._grew:
+            self._grew = False
+            self._since_body = 0
+        else:
+            self._since_body += len(data)
+            if self._since_body > self._limit and not self.complete and self.fault is None:
+                self.fault = RemoteProtocolError("more header bytes than max_header_bytes")
+
+    def eof(self, *, ragged: bool = False) -> None:
+        """The peer has closed the connection; `ragged`: without TLS's own end, so that what came may have been cut by anyone."""
+        self.ended = True
+        if self.complete or self.fault is not None:
+            return
+        if self.head and self._until_close and not ragged:
+            self.complete = True
+        else:
+            self.fault = RemoteProtocolError("closed too early")
+
+    def take(self) -> bytes:
+        """The body's bytes that have come since the last time."""
+        pieces = self.pieces
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self.pieces = []
+        self.size = 0
+        return data
+
+    # ---- called by the parser
+
+    def on_message_begin(self) -> None:
+        if self.complete:
+            self.excess = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.complete or self.fault is not None:
+            return
+        self._bytes_of_headers += len(name) + len(value) + 4
+        if self._bytes_of_headers > self._limit:
+            self.fault = RemoteProtocolError("more header bytes than max_header_bytes")
+        elif not self.head:
+            self._raw_headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        if self.complete or self.fault is not None:
+            return
+        parser = self._parser
+        status = parser.get_status_code()
+        raw, self._raw_headers = self._raw_headers, []
+        if status < 200:
+            self._interim = True
+            if status < 100 or status == _SWITCHING:
+                self.fault = RemoteProtocolError("a status that cannot be")
+            return
+        headers = [(name.decode("latin-1"), value.strip(b" \t").decode("latin-1")) for name, value in raw]
+        lengths = [value for name, value in headers if name.lower() == "content-length"]
+        codings = [value.lower() for name, value in headers if name.lower() == "transfer-encoding"]
+        if parser.get_http_version() not in _VERSIONS or codings not in ([], ["chunked"]):
+            self.fault = RemoteProtocolError("a version or transfer coding that was not asked for")
+            return
+        self.status, self.headers, self.head = status, headers, True
+        self.keep_alive = parser.should_keep_alive()
+        self._bytes_of_headers = 0
+        self._until_close = not lengths and not codings and status not in _BODILESS
+        if self._bodiless:  # llhttp would wait for a body
+            self.complete, self.keep_alive = True, False
+
+    def on_body(self, data: bytes) -> None:
+        if not self.complete and self.fault is None:
+            self.pieces.append(data)
+            self.size += len(data)
+            self._grew = True
+
+    def on_message_complete(self) -> None:
+        if self._interim:
+            self._interim = False
+        elif self.fault is None:
+            self.complete = True

@@ -1,0 +1,486 @@
+"""A connection on an asyncio loop: a `BufferedProtocol` that feeds an `Answer`, and one task that waits for it.
+
+Strategy. Bytes are received into a buffer that all connections of the loop share: they are parsed before the loop turns, so nothing
+of it is kept. The task waits on a future, and only when there is nothing to take. Its deadline is lazy: one timer per connection, which
+stays where it is while the deadline moves on with every wait, and is set anew only when it goes off too early. An answer that is not
+being read fills up to `BODY_LIMIT`; then the socket is not read any more.
+
+The socket is our own from the start (see `dial`), so that it can be looked at, and closed in a forked child.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from math import inf
+from weakref import WeakSet
+
+from dragoman.errors import ConfigError, Phase
+from dragoman.transport import Clocks
+from dragoman.transport.direct.addresses import Address, literal, new_socket, ordered
+from dragoman.transport.direct.answer import Answer
+from dragoman.transport.direct.faults import ConnectError, Fault, ReadError, WriteError
+from dragoman.transport.direct.options import BODY_LIMIT, HAPPY_EYEBALLS_DELAY, WRITE_SIZE
+from dragoman.transport.direct.request import Key
+from dragoman.transport.direct.tls import TLS
+
+__all__ = ["LoopConnection", "Stopped", "connected"]
+
+
+class Stopped(Fault):
+    """A clock ran out, which `LoopConnection.expired` names, or the call was aborted."""
+
+
+class LoopConnection(asyncio.BufferedProtocol):
+    """One connection, used by one call at a time. Only on its loop. `buffer`, `plain`: the loop's, for what comes, and decrypted."""
+
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "_closed",
+        "_deadline",
+        "_handshake",
+        "_loop",
+        "_on_end",
+        "_paused",
+        "_phase",
+        "_plain",
+        "_sock",
+        "_timer",
+        "_tls",
+        "_transport",
+        "_waiter",
+        "_wants",
+        "_write_paused",
+        "answer",
+        "clocks",
+        "expired",
+        "key",
+        "lost",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        key: Key,
+        sock: socket.socket,
+        buffer: memoryview,
+        plain: memoryview,
+        on_end: Callable[[LoopConnection], object],
+    ) -> None:
+        self.key = key
+        self.answer: Answer | None = None
+        """What is being received. None: the connection is idle."""
+        self.clocks: Clocks | None = None
+        self.expired: Phase | None = None
+        """The clock that ended a wait."""
+        self.lost: Fault | None = None
+        """How the connection ended, if it did."""
+        self._loop = loop
+        self._sock = sock
+        self._buffer = buffer
+        self._plain = plain
+        self._on_end = on_end
+        self._transport: asyncio.Transport | None = None
+        self._tls: TLS | None = None
+        self._handshake: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._wants = "head"
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = inf
+        self._phase: Phase = "connect"
+        self._paused = False
+        self._write_paused = False
+        self._closed = False
+        _connections.add(self)
+
+    # ---- for the call
+
+    def begin(self, answer: Answer, clocks: Clocks) -> None:
+        """A call takes the connection over."""
+        self.answer, self.clocks, self.expired = answer, clocks, None
+
+    def rest(self) -> None:
+        """The call has ended; the connection waits for the next one."""
+        self.answer = self.clocks = None
+        if self._paused:
+            self._resume()
+
+    async def send(self, data: bytes) -> None:
+        """Send, in slices, as fast as the peer takes it. Ends early if the answer comes meanwhile. Raises Stopped; cancellation passes."""
+        answer = self.answer
+        assert answer is not None
+        view = memoryview(data)
+        for start in range(0, len(view), WRITE_SIZE):
+            if answer.head or answer.fault is not None:
+                answer.excess = True  # half a request on the connection: no other may follow
+                return
+            if self.lost is not None:
+                raise self.lost
+            part = view[start : start + WRITE_SIZE]
+            assert self._transport is not None
+            try:
+                self._transport.write(part if self._tls is None else self._tls.encrypt(part))
+            except ssl.SSLError as error:
+                raise WriteError("TLS") from error
+            while self._write_paused and self.lost is None and not answer.head and answer.fault is None:
+                await self._wait("write")
+
+    async def wait_head(self) -> None:
+        """Wait until the head of the answer has come, or a fault. Raises as `send`."""
+        answer = self.answer
+        assert answer is not None
+        while not answer.head and answer.fault is None:
+            if self.lost is not None:
+                raise self.lost
+            await self._wait("head")
+
+    async def wait_body(self) -> None:
+        """Wait until there is something to take of the body, or it is at its end, or a fault. Raises as `send`."""
+        await self._wait("body")
+
+    def resume(self) -> None:
+        """The consumer has taken what there was."""
+        if self._paused:
+            self._resume()
+
+    def alive(self) -> bool:
+        """Whether nothing has come on this idle connection, also nothing that the loop has not seen yet: neither an end nor bytes."""
+        if self.lost is not None or self._closed:
+            return False
+        try:
+            self._sock.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError:
+            return False
+        return False
+
+    def abort(self) -> None:
+        """Close at once, and wake whoever waits. Idempotent."""
+        if self.lost is None:
+            self.lost = ReadError("closed here")
+        if not self._closed:
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._transport is not None:
+                self._transport.abort()
+        self._wake(force=True)
+
+    def discard(self) -> None:
+        """Its loop is closed: break the cycle with its transport, which then closes the socket."""
+        self._closed = True
+        self._transport = None
+
+    def discard_copy(self) -> None:
+        """In a forked child: close our copy of the descriptor, which leaves the parent's connection as it is."""
+        self._closed = True
+        self._sock.close()
+
+    # ---- waiting
+
+    async def _wait(self, wants: str) -> None:
+        clocks = self.clocks
+        assert clocks is not None
+        if clocks.aborted:
+            raise Stopped
+        self._wants = wants
+        self._arm(clocks)
+        self._waiter = waiter = self._loop.create_future()
+        try:
+            await waiter
+        except BaseException:  # the task is being cancelled
+            self._waiter = None
+            self.abort()
+            raise
+        if clocks.aborted or self.expired is not None:
+            raise Stopped
+
+    def _arm(self, clocks: Clocks) -> None:
+        """Move the deadline; touch the timer only if it would go off too late."""
+        seconds, self._phase = clocks.limit()
+        if seconds is None:
+            self._deadline = inf
+            return
+        self._deadline = deadline = self._loop.time() + seconds
+        timer = self._timer
+        if timer is None or timer.when() > deadline:
+            if timer is not None:
+                timer.cancel()
+            self._timer = self._loop.call_at(deadline, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._waiter is None:
+            return
+        if self._loop.time() < self._deadline:
+            if self._deadline < inf:
+                self._timer = self._loop.call_at(self._deadline, self._on_timer)
+            return
+        self.expired = self._phase
+        self._wake(force=True)
+
+    def _wake(self, *, force: bool = False) -> None:
+        waiter = self._waiter
+        if waiter is None:
+            return
+        answer = self.answer
+        if (
+            force
+            or answer is None
+            or answer.pieces
+            or answer.complete
+            or answer.fault is not None
+            or (self._wants != "body" and answer.head)
+            or (self._wants == "write" and not self._write_paused)
+        ):
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+        elif self.clocks is not None:
+            self._arm(self.clocks)  # bytes came, but none of the body: the wait goes on, and its clock begins anew
+
+    def _resume(self) -> None:
+        self._paused = False
+        if self._transport is not None and not self._closed:
+            self._transport.resume_reading()
+
+    # ---- asyncio.BufferedProtocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # of create_connection, so one that reads and writes
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = self._buffer[:nbytes]
+        answer = self.answer
+        if self._handshake is not None:
+            self._step(data)
+        elif answer is None:
+            if not self._still_idle(data):
+                self.abort()
+        else:
+            tls = self._tls
+            if tls is None:
+                answer.feed(data)
+            else:
+                self._decrypt(tls, data, answer)
+            self._came(answer)
+
+    def _still_idle(self, data: memoryview) -> bool:
+        """Whether bytes that nobody asked for are TLS's own: a session ticket, a key update."""
+        tls = self._tls
+        parts: list[int] = []
+        try:
+            return tls is not None and not tls.decrypt(data, self._plain, lambda part: parts.append(len(part))) and not parts
+        except ssl.SSLError:
+            return False
+
+    def _came(self, answer: Answer) -> None:
+        """Bytes of the answer have come."""
+        if self._waiter is not None:
+            if self.clocks is not None:
+                self.clocks.received()
+            self._wake()
+        if answer.size > BODY_LIMIT and not self._paused and not self._closed and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _decrypt(self, tls: TLS, data: memoryview, answer: Answer) -> None:
+        try:
+            ended = tls.decrypt(data, self._plain, answer.feed)
+        except ssl.SSLError as error:
+            self._lose(ReadError("TLS"), error)
+            self.abort()
+            return
+        if tls.has_outgoing and self._transport is not None:
+            self._transport.write(tls.outgoing())
+        if ended:
+            answer.eof()
+
+    def eof_received(self) -> bool:
+        if self._handshake is not None:
+            self._broken_handshake(None)
+        else:
+            self._end(None)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closed = True
+        if self._handshake is not None:
+            self._broken_handshake(exc)
+        self._end(exc)
+        self._transport = None
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._wake()
+
+    def _end(self, error: Exception | None) -> None:
+        """The connection is at its end: cleanly, or by an error."""
+        if self.lost is None:
+            if error is not None:
+                self._lose(ReadError("connection"), error)
+            else:
+                self.lost = ReadError("closed by the peer")
+                if self.answer is not None:
+                    self.answer.eof(ragged=self._tls is not None)
+        self._on_end(self)
+        self._wake(force=True)
+
+    def _lose(self, fault: Fault, error: BaseException) -> None:
+        if not isinstance(error, Fault):
+            fault.__cause__ = error
+        self.lost = fault
+        answer = self.answer
+        if answer is not None and answer.fault is None and not answer.complete:
+            answer.fault = fault
+
+    # ---- TLS handshake
+
+    async def start_tls(self, tls: TLS) -> None:
+        """Shake hands. Raises ConnectError."""
+        self._tls = tls
+        self._handshake = done = self._loop.create_future()
+        self._step(b"")
+        await done
+
+    def _step(self, data: memoryview | bytes) -> None:
+        tls, handshake = self._tls, self._handshake
+        assert tls is not None
+        assert handshake is not None
+        if handshake.done():  # cancelled
+            return
+        try:
+            if tls.handshake(data):
+                self._handshake = None  # what comes before the task runs is no part of it
+                handshake.set_result(None)
+        except ssl.SSLError as error:
+            fault = ConnectError("TLS")
+            fault.__cause__ = error
+            handshake.set_exception(fault)
+        except ConfigError as error:
+            handshake.set_exception(error)
+        finally:
+            if tls.has_outgoing and self._transport is not None:
+                self._transport.write(tls.outgoing())
+
+    def _broken_handshake(self, error: Exception | None) -> None:
+        handshake = self._handshake
+        if handshake is None or handshake.done():
+            return
+        fault = ConnectError("TLS")
+        try:
+            assert self._tls is not None
+            self._tls.handshake_eof()
+        except ssl.SSLError as reason:
+            fault.__cause__ = error or reason
+        handshake.set_exception(fault)
+
+
+# ---- making one
+
+
+async def connected(
+    loop: asyncio.AbstractEventLoop,
+    key: Key,
+    context: ssl.SSLContext | None,
+    make: Callable[[socket.socket], LoopConnection],
+) -> LoopConnection:
+    """A new connection to `key`, by TLS if there is a context. Raises ConnectError; ConfigError for a context that cannot be used."""
+    _, host, port = key
+    try:
+        sock = await _dial(loop, host, port)
+    except (OSError, UnicodeError) as error:
+        raise ConnectError(host) from error
+    connection = make(sock)
+    try:
+        await loop.create_connection(lambda: connection, sock=sock)
+        if context is not None:
+            await connection.start_tls(TLS(context, host))
+    except BaseException as error:
+        connection.abort()
+        if isinstance(error, OSError):
+            raise ConnectError(host) from error
+        raise
+    return connection
+
+
+async def _dial(loop: asyncio.AbstractEventLoop, host: str, port: int) -> socket.socket:
+    """A connected socket: happy eyeballs over all addresses of the host. Raises OSError."""
+    addresses = literal(host, port) or ordered(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    if len(addresses) == 1:
+        return await _connect(loop, addresses[0])
+    errors: list[OSError] = []
+    pending: set[asyncio.Task[socket.socket]] = set()
+    waiting = list(reversed(addresses))
+    winner: socket.socket | None = None
+    try:
+        while winner is None:
+            if waiting:
+                pending.add(loop.create_task(_connect(loop, waiting.pop())))
+            elif not pending:
+                raise errors[0]
+            done, pending = await asyncio.wait(
+                pending, timeout=HAPPY_EYEBALLS_DELAY if waiting else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                error = task.exception()
+                if isinstance(error, OSError):
+                    errors.append(error)
+                elif winner is None:
+                    winner = task.result()
+                else:
+                    task.result().close()
+        return winner
+    finally:
+        if pending:
+            await _leave(pending, winner)
+
+
+async def _leave(pending: set[asyncio.Task[socket.socket]], winner: socket.socket | None) -> None:
+    """End the attempts that have lost. If that is cancelled, close the winner, too."""
+    for task in pending:
+        task.cancel()
+    try:
+        for result in await asyncio.gather(*pending, return_exceptions=True):
+            if isinstance(result, socket.socket):
+                result.close()
+    except BaseException:
+        if winner is not None:
+            winner.close()
+        raise
+
+
+async def _connect(loop: asyncio.AbstractEventLoop, address: Address) -> socket.socket:
+    sock = new_socket(address[0])
+    try:
+        await loop.sock_connect(sock, address[1])
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+_connections: WeakSet[LoopConnection] = WeakSet()
+
+
+def _close_after_fork() -> None:
+    for connection in list(_connections):
+        connection.discard_copy()
+    _connections.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_after_fork)

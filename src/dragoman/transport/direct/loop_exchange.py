@@ -1,0 +1,406 @@
+"""The calls on an asyncio loop: one request sent, its answer handed out, its connection let go.
+
+Each loop has connections of its own, which the loop itself closes at its end: an async generator that is waiting in a loop is closed by
+the loop's `shutdown_asyncgens` (which `asyncio.run` calls), and ours closes the connections then. A loop that was closed without that
+step is found by the next call from another loop, and its sockets are dropped silently.
+
+Closing never waits for the peer, and works while the task that asks for it is being cancelled: it is one step, `abort`, which asyncio
+carries out in its next turn. Only for the end of a complete message `close` waits, for `FAREWELL` at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import warnings
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from itertools import chain
+from threading import Lock
+from weakref import ref
+
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.transport import Clocks, HeaderList
+from dragoman.transport.direct.answer import Answer
+from dragoman.transport.direct.content import Unpacker, unpacker_for
+from dragoman.transport.direct.faults import Fault, ReadError, RemoteProtocolError, WriteError
+from dragoman.transport.direct.loop_connection import LoopConnection, Stopped, connected
+from dragoman.transport.direct.options import DRAIN_LIMIT, FAREWELL, READ_SIZE, Options
+from dragoman.transport.direct.pool import Pool
+from dragoman.transport.direct.request import Outgoing
+from dragoman.transport.direct.tls import context_for, plain_buffer
+from dragoman.transport.failure import Progress, aborted, failure
+from dragoman.wire.base import HTTPRequest
+
+__all__ = ["LoopExchange", "LoopExchanges", "sleep"]
+
+
+def call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
+    """Run `function` on the loop: now, if we are on it, else as soon as it turns. Any thread; nothing happens if it is closed."""
+    try:
+        here = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        here = False
+    if here:
+        function()
+        return
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(function)
+
+
+class OfLoop:
+    """The connections of one loop, and the buffers that they share."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, options: Options, keeper: Callable[[Pool[LoopConnection]], AsyncGenerator[None, None]]
+    ) -> None:
+        self.loop = loop
+        self.pool: Pool[LoopConnection] = Pool(options)
+        self.buffer = memoryview(bytearray(READ_SIZE))
+        self.plain = plain_buffer()
+        self._keeper = keeper(self.pool)
+
+    async def begin(self) -> None:
+        await anext(self._keeper)
+
+    def close(self) -> None:
+        """Close all connections. On the loop."""
+        close_all(chain(*self.pool.clear()))
+
+    def discard(self) -> None:
+        """The loop is closed."""
+        for connection in chain(*self.pool.clear()):
+            connection.discard()
+
+
+async def _until_the_loop_ends(
+    pool: Pool[LoopConnection], loop: asyncio.AbstractEventLoop, owner: ref[LoopExchanges]
+) -> AsyncGenerator[None, None]:
+    """Closes the connections of a loop when it ends, and when nobody has the transport any more: so this must not hold it."""
+    try:
+        yield
+    finally:
+        if (exchanges := owner()) is not None:
+            exchanges.forget(loop)
+        close_all(chain(*pool.clear()))
+        await asyncio.sleep(0)  # asyncio closes the sockets in its next turn
+
+
+def close_all(connections: Iterable[LoopConnection]) -> None:
+    for connection in connections:
+        connection.abort()
+
+
+class LoopExchanges:
+    """Sends over the running loop's own connections."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._lock = Lock()
+        self._by_loop: dict[asyncio.AbstractEventLoop, OfLoop] = {}
+
+    async def send(self, request: HTTPRequest, clocks: Clocks) -> LoopExchange:
+        """See `Transport.send`."""
+        outgoing = Outgoing.of(request)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError as error:
+            raise ConfigError("the direct transport needs asyncio: use AsyncHTTPX2Transport with other event loops") from error
+        here = self._by_loop.get(loop) or await self._new(loop)
+        exchange = LoopExchange(here, outgoing, self._options, clocks)
+        await exchange.send()
+        return exchange
+
+    async def close(self) -> None:
+        """Close this loop's connections; the other loops close theirs."""
+        here = asyncio.get_running_loop()
+        with self._lock:
+            everywhere = list(self._by_loop.values())
+        for of_loop in everywhere:
+            call_on(of_loop.loop, of_loop.close)
+        if here in self._by_loop:
+            await asyncio.sleep(0)
+
+    def forget(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A loop has ended."""
+        self._by_loop.pop(loop, None)
+
+    async def _new(self, loop: asyncio.AbstractEventLoop) -> OfLoop:
+        with self._lock:
+            by_loop = self._by_loop
+            this: ref[LoopExchanges] = ref(self)
+            here = by_loop[loop] = OfLoop(loop, self._options, lambda pool: _until_the_loop_ends(pool, loop, this))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                for stale in [other for other in by_loop if other.is_closed()]:
+                    by_loop.pop(stale).discard()
+        await here.begin()
+        return here
+
+
+class LoopExchange:
+    """One request and its answer. One task reads it; any task of its loop may close it."""
+
+    def __init__(self, here: OfLoop, outgoing: Outgoing, options: Options, clocks: Clocks) -> None:
+        self.status = 0
+        self.headers: HeaderList = ()
+        self._here = here
+        self._outgoing = outgoing
+        self._options = options
+        self._clocks = clocks
+        self._answer = Answer(options.max_header_bytes, bodiless=outgoing.bodiless)
+        self._connection: LoopConnection | None = None
+        self._connecting: asyncio.Timeout | None = None
+        self._unpacker: Unpacker | None = None
+        self._unpacked: Iterator[bytes] = iter(())
+        self._reading = False
+        self._over = False
+        self._finished = False
+        self._cut = False
+        this = ref(self)  # else clocks and exchange would be a cycle, and one that nobody closes would live until the next collection
+        clocks.on_abort(lambda: None if (exchange := this()) is None else exchange._abort())
+
+    # ---- the request
+
+    async def send(self) -> None:
+        """Send and wait for the head of the answer. Raises as `Transport.send`; lets go of the connection then."""
+        try:
+            reused = await self._connect(fresh=False)
+            try:
+                await self._round_trip()
+            except (ReadError, WriteError, RemoteProtocolError):
+                if not reused or self._answer.begun or self._clocks.aborted:
+                    raise
+                self._drop()  # the server had closed it while it was idle, and did not see the request
+                self._clocks.reconnect()
+                self._answer = Answer(self._options.max_header_bytes, bodiless=self._outgoing.bodiless)
+                await self._connect(fresh=True)
+                await self._round_trip()
+            self._unpacker = unpacker_for(self._answer.headers)
+        except Fault as error:
+            raise self._failed(error) from _cause(error)
+        except BaseException:
+            self._let_go(finished=False)
+            raise
+        self.status, self.headers = self._answer.status, self._answer.headers
+
+    async def _connect(self, *, fresh: bool) -> bool:
+        """Get a connection; whether it was used before."""
+        if self._clocks.aborted:
+            raise Stopped
+        pool, key = self._here.pool, self._outgoing.key
+        while True:
+            connection, closing = pool.take(key, fresh=fresh)
+            close_all(closing)
+            if connection is None:
+                break
+            if connection.alive():
+                self._attach(connection)
+                return True
+            connection.abort()
+            pool.drop(connection)
+        try:
+            context = context_for(self._options) if key[0] else None
+            connection = await self._open(context)
+        except BaseException:
+            pool.drop()
+            raise
+        pool.opened(connection)
+        self._attach(connection)
+        return False
+
+    async def _open(self, context: ssl.SSLContext | None) -> LoopConnection:
+        here, key = self._here, self._outgoing.key
+        seconds, phase = self._clocks.limit()
+        try:
+            async with asyncio.timeout(seconds) as self._connecting:
+                return await connected(
+                    here.loop,
+                    key,
+                    context,
+                    lambda sock: LoopConnection(here.loop, key, sock, here.buffer, here.plain, here.pool.died),
+                )
+        except TimeoutError as error:
+            if self._clocks.aborted:
+                raise Stopped from error
+            raise self._clocks.expired(phase) from error
+        finally:
+            self._connecting = None
+
+    def _attach(self, connection: LoopConnection) -> None:
+        self._connection = connection
+        connection.begin(self._answer, self._clocks)
+        self._clocks.connected()
+
+    async def _round_trip(self) -> None:
+        connection, answer = self._connection, self._answer
+        assert connection is not None
+        await connection.send(self._outgoing.head + self._outgoing.body)
+        await connection.wait_head()
+        if not answer.head and answer.fault is not None:  # else what came before the fault is handed out first
+            raise answer.fault
+
+    # ---- the answer
+
+    def __aiter__(self) -> LoopExchange:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next bytes. Raises as `Transport` says; after `close`, StopAsyncIteration."""
+        answer = self._answer
+        while not self._over:
+            if self._unpacker is not None:
+                try:
+                    if data := next(self._unpacked, b""):
+                        return data
+                except Fault as error:
+                    raise self._failed(error) from _cause(error)
+            if answer.pieces:
+                data = answer.take()
+                if self._connection is not None:
+                    self._connection.resume()
+                if self._unpacker is None:
+                    return data
+                self._unpacked = self._unpacker.unpack(data)
+            elif answer.complete:
+                self._end()
+            else:
+                await self._more(answer)
+        if self._cut or (self._clocks.aborted and not self._finished):
+            self._cut = False
+            raise aborted()
+        raise StopAsyncIteration
+
+    async def _more(self, answer: Answer) -> None:
+        connection = self._connection
+        assert connection is not None
+        fault = answer.fault or connection.lost
+        self._reading = True
+        try:
+            if fault is not None:
+                raise fault
+            await connection.wait_body()
+        except Fault as error:
+            if not self._over:
+                raise self._failed(error) from _cause(error)
+        except BaseException:  # the task is being cancelled
+            self._let_go(finished=False)
+            raise
+        finally:
+            self._reading = False
+
+    async def read(self) -> bytes:
+        """The rest of the body, whole."""
+        return b"".join([data async for data in self])
+
+    async def close(self) -> None:
+        """Let go of the connection: see `HTTPResponse`. Closes also while the task is being cancelled."""
+        if self._over:
+            return
+        answer, connection = self._answer, self._connection
+        if self._reading:  # by another task, which then sees that its answer was cut
+            self._cut = True
+        elif self._clocks.complete and not answer.complete and connection is not None and not self._clocks.aborted:
+            with contextlib.suppress(TimeoutError, Fault):
+                async with asyncio.timeout(FAREWELL):
+                    await self._until_end(answer, connection)
+        self._let_go(finished=answer.complete and not self._cut)
+
+    async def _until_end(self, answer: Answer, connection: LoopConnection) -> None:
+        size = 0
+        while not answer.complete and answer.fault is None and connection.lost is None:
+            size += len(answer.take())
+            if size > DRAIN_LIMIT:
+                return
+            connection.resume()
+            await connection.wait_body()
+
+    # ---- the end
+
+    def _end(self) -> None:
+        """The body is at its end."""
+        try:
+            if self._unpacker is not None:
+                self._unpacker.finish()
+        except Fault as error:
+            raise self._failed(error) from _cause(error)
+        self._let_go(finished=True)
+
+    def _failed(self, error: Fault) -> DragomanError:
+        """Our error for a fault; lets go of the connection."""
+        answer, connection = self._answer, self._connection
+        expired = None if connection is None else connection.expired
+        progress = Progress(answered=answer.begun, ended=answer.ended, expired=expired)
+        self._let_go(finished=False)
+        return failure(error, progress, self._clocks, self._outgoing.where)
+
+    def _let_go(self, *, finished: bool) -> None:
+        if self._over:
+            return
+        self._over, self._finished = True, finished
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if finished and self._answer.reusable and connection.lost is None:
+            connection.rest()
+            close_all(self._here.pool.give_back(connection))
+        else:
+            self._here.pool.drop(connection)
+            connection.abort()
+            connection.rest()
+
+    def _drop(self) -> None:
+        """Let go of a connection that was dead from the beginning."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._here.pool.drop(connection)
+            connection.abort()
+            connection.rest()
+
+    def _abort(self) -> None:
+        """Called by `Clocks.abort`, from any thread."""
+        if not self._over:
+            call_on(self._here.loop, self._interrupt)
+
+    def _interrupt(self) -> None:
+        """On the loop: end the wait under way, and the connection."""
+        if self._connecting is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended in this very turn
+                self._connecting.reschedule(self._here.loop.time())
+        elif self._connection is not None and not self._over:
+            if self._reading or not self._answer.head:
+                self._connection.abort()  # the task that waits lets go on its way out
+            else:
+                self._let_go(finished=False)
+
+    def __del__(self) -> None:
+        connection, pool = self._connection, self._here.pool
+        if connection is not None:
+
+            def let_go() -> None:
+                pool.drop(connection)
+                connection.abort()
+                connection.rest()
+
+            call_on(self._here.loop, let_go)
+
+
+def _cause(error: Fault) -> BaseException | None:
+    return None if isinstance(error, Stopped) else error
+
+
+async def sleep(seconds: float, clocks: Clocks) -> None:
+    """Wait so many seconds, at most until `clocks.abort()`."""
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+
+    def end() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    timer = loop.call_later(seconds, end)
+    clocks.on_abort(lambda: call_on(loop, end))
+    try:
+        await done
+    finally:
+        timer.cancel()

@@ -1,0 +1,106 @@
+"""A request as bytes, and where they go: all that must be decided before a socket opens.
+
+The headers are those that httpx2 would send: `host`, `content-length`, `accept-encoding`, and `authorization` for a user and password
+in the URL, where they are missing. A stream is asked for uncompressed, since whatever compresses one tends to hold its events back.
+Everything that could break out of its line is refused here, so that no header can smuggle another one.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import quote, unquote, urlsplit
+
+from dragoman.errors import ConfigError
+from dragoman.wire.base import HTTPRequest
+
+__all__ = ["Key", "Outgoing"]
+
+Key: TypeAlias = tuple[bool, str, int]
+"""What a connection is good for: TLS or not, host, port."""
+
+_METHOD = re.compile(r"[A-Z]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
+_QUERY_SAFE = _PATH_SAFE + "?[]"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_ENCODINGS = "gzip, deflate"
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request that can be sent. The repr shows neither head nor body: they hold keys and prompts."""
+
+    key: Key
+    where: str
+    """Host and port, for error texts."""
+    head: bytes
+    body: bytes
+    bodiless: bool
+    """Whether the answer has no body, whatever its head says: HEAD."""
+
+    @classmethod
+    def of(cls, request: HTTPRequest) -> Outgoing:
+        """Raises ConfigError for a URL, method or header that cannot be sent; it names a header but never its value."""
+        if not _METHOD.fullmatch(request.method) or request.method == "CONNECT":
+            raise ConfigError(f"the method {request.method!r} cannot be sent: it must be upper-case letters, and not CONNECT")
+        try:
+            url = urlsplit(request.url)
+            port = url.port
+            host = _ascii_host(url.hostname or "")
+        except ValueError as error:  # UnicodeError is one
+            raise ConfigError("base_url is not a URL: give one like https://host") from error
+        if url.scheme not in _DEFAULT_PORTS or not host:
+            raise ConfigError(f"base_url must be http:// or https:// with a host, not {url.scheme or 'nothing'}://")
+        bracketed = f"[{host}]" if ":" in host else host
+        if port is None:
+            port = _DEFAULT_PORTS[url.scheme]
+        authority = bracketed if port == _DEFAULT_PORTS[url.scheme] else f"{bracketed}:{port}"
+        target = quote(url.path, safe=_PATH_SAFE) or "/"
+        if url.query:
+            target += "?" + quote(url.query, safe=_QUERY_SAFE)
+        lines = [f"{request.method} {target} HTTP/1.1", *_headers(request, authority)]
+        names = {name.lower() for name in request.headers}
+        if url.username is not None and "authorization" not in names:
+            login = f"{unquote(url.username)}:{unquote(url.password or '')}"
+            lines.append("authorization: Basic " + base64.b64encode(login.encode()).decode())
+        head = "\r\n".join([*lines, "", ""]).encode("ascii")
+        return cls((url.scheme == "https", host, port), f"{bracketed}:{port}", head, request.body, request.method == "HEAD")
+
+    def __repr__(self) -> str:
+        return f"Outgoing({self.where}, {len(self.body)} bytes)"
+
+
+def _headers(request: HTTPRequest, authority: str) -> list[str]:
+    given: dict[str, str] = {}
+    for name, value in request.headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigError(f"the header {name!r} cannot be sent: it has a line break, an outer space or a character beyond ASCII")
+        given[name.lower()] = value
+    if "transfer-encoding" in given:
+        raise ConfigError("the header 'transfer-encoding' cannot be sent: the body goes out whole, with its length")
+    length = str(len(request.body))
+    if given.get("content-length", length) != length:
+        raise ConfigError(f"the header 'content-length' does not fit the body of {length} bytes: leave it out")
+    lines = [] if "host" in given else [f"host: {authority}"]
+    lines += [f"{name}: {value}" for name, value in request.headers.items()]
+    if "content-length" not in given and (request.body or request.method in ("POST", "PUT", "PATCH")):
+        lines.append(f"content-length: {length}")
+    if "accept-encoding" not in given:
+        streams = given.get("accept", "").startswith("text/event-stream")
+        lines.append(f"accept-encoding: {'identity' if streams else _ENCODINGS}")
+    return lines
+
+
+def _ascii_host(host: str) -> str:
+    """The host as it goes on the wire. Raises UnicodeError (idna's own errors are such) for a name that no domain can have."""
+    if host.isascii():
+        if re.search(r"[\x00-\x20\x7f/\\<>\"^`{|}%]", host.partition("%")[0]):
+            raise ValueError("not a host")
+        return host
+    import idna
+
+    return idna.encode(host).decode("ascii")
