@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -233,21 +234,28 @@ def chat_answer(n: int, part: Part, ids: list[str]) -> dict[str, Any]:
     return {"id": f"gen-{n}", "object": "chat.completion", "model": "z-ai/glm-4.6", "choices": [choice]}
 
 
-def responses_answer(n: int, part: Part, ids: list[str]) -> dict[str, Any]:
+def responses_answer(n: int, part: Part, ids: list[str], vendor: str = "openai") -> dict[str, Any]:
     output: list[dict[str, Any]] = [
         {
-            "id": f"§openai-rs-{n}-{i}",
+            "id": f"§{vendor}-rs-{n}-{i}",
             "type": "reasoning",
             "summary": [] if thought is None else [{"type": "summary_text", "text": thought}],
-            "encrypted_content": f"§openai-{n}-{i}-{part.mark}",
+            "encrypted_content": f"§{vendor}-{n}-{i}-{part.mark}",
         }
         for i, thought in enumerate(part.thoughts)
     ]
-    output += [{"id": f"§openai-list-{n}", "type": "mcp_list_tools", "server_label": "s", "tools": []}] * part.odd
+    output += [{"id": f"§{vendor}-list-{n}", "type": "mcp_list_tools", "server_label": "s", "tools": []}] * part.odd
     text = {"type": "output_text", "text": part.text, "annotations": []}
-    output.append({"id": f"§openai-msg-{n}", "type": "message", "role": "assistant", "status": "completed", "content": [text]})
+    output.append({"id": f"§{vendor}-msg-{n}", "type": "message", "role": "assistant", "status": "completed", "content": [text]})
     output += [
-        {"id": f"§openai-fc-{i}", "type": "function_call", "call_id": id, "name": "look", "arguments": json.dumps(v), "status": "completed"}
+        {
+            "id": f"§{vendor}-fc-{i}",
+            "type": "function_call",
+            "call_id": id,
+            "name": "look",
+            "arguments": json.dumps(v),
+            "status": "completed",
+        }
         for i, (id, v) in enumerate(zip(ids, part.inputs, strict=False))
     ]
     return {"id": f"resp_{n}", "object": "response", "model": "gpt-5", "status": "completed", "output": output}
@@ -257,13 +265,14 @@ HOMES = {
     "anthropic": (Home(AnthropicWire(), "claude-sonnet-4-5"), anthropic_answer),
     "openrouter": (Home(OpenAIChatWire("openrouter"), "z-ai/glm-4.6"), chat_answer),
     "openai": (Home(OpenAIResponsesWire(), "gpt-5"), responses_answer),
+    "xai": (Home(OpenAIResponsesWire(provider="xai"), "grok-4"), partial(responses_answer, vendor="xai")),
 }
 """Each provider, and how it would say a part. What only it can read holds `§` and its name."""
 
 
 def own_ids(home: str, n: int, count: int) -> list[str]:
     """Ids as this provider makes them, each used once."""
-    form = {"anthropic": "toolu_{}_{}", "openrouter": "functions.look:{}{}", "openai": "call_{}_{}"}[home]
+    form = {"anthropic": "toolu_{}_{}", "openrouter": "functions.look:{}{}", "openai": "call_{}_{}", "xai": "xai-{}-{}"}[home]
     return [form.format(n, i) for i in range(count)]
 
 
