@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,9 +60,9 @@ def exchanges(dialect: str) -> list[Exchange]:
     return [Exchange(f) for f in folders if (f / "response.sse").exists() or (f / "response.json").exists()]
 
 
-def exchange_params(dialect: str, *, streamed: bool | None = None) -> list[Any]:
-    """The exchanges as pytest parameters; one skipped parameter that says why if the corpus is absent."""
-    found = [e for e in exchanges(dialect) if streamed is None or e.streamed == streamed]
+def exchange_params(dialect: str, *, streamed: bool | None = None, where: Callable[[Exchange], bool] | None = None) -> list[Any]:
+    """The exchanges (those for which `where` holds) as pytest parameters; one skipped parameter that says why if the corpus is absent."""
+    found = [e for e in exchanges(dialect) if (streamed is None or e.streamed == streamed) and (where is None or where(e))]
     if not found:
         return [pytest.param(None, marks=pytest.mark.skip(reason=f"the recorded exchanges are not at {CORPUS / dialect}"))]
     return [pytest.param(e, id=e.name) for e in found]
