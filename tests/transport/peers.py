@@ -61,11 +61,15 @@ def pump(one: socket.socket, other: socket.socket) -> None:
 
 
 @contextmanager
-def connect_proxy() -> Iterator[tuple[int, list[bytes]]]:
-    """An HTTP proxy for CONNECT; its port and the heads of the requests it got."""
+def connect_proxy(context: ssl.SSLContext | None = None) -> Iterator[tuple[int, list[bytes]]]:
+    """An HTTP proxy for CONNECT, with TLS if it has a context; its port and the heads of the requests it got."""
     heads: list[bytes] = []
 
-    def serve(peer: socket.socket) -> None:
+    def serve(plain: socket.socket) -> None:
+        with context.wrap_socket(plain, server_side=True) if context is not None else plain as peer:
+            tunnel(peer)
+
+    def tunnel(peer: socket.socket) -> None:
         head = b""
         while b"\r\n\r\n" not in head:
             head += peer.recv(65536)

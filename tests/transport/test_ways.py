@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from dragoman.errors import ConfigError, ConnectionFailedError, RequestTimeoutError
@@ -87,6 +88,15 @@ class TestProxy:
         assert heads[0].startswith(f"CONNECT 127.0.0.1:{server.port} HTTP/1.1\r\n".encode())
         assert b"secret" not in heads[0]
 
+    def test_may_itself_be_reached_by_tls(self, library: str) -> None:
+        authority, of_proxy = Authority(), Authority()
+        with connect_proxy(of_proxy.server_context()) as (port, heads), WireServer(TEXT, tls=authority.server_context()) as server:
+            proxy = httpx2.Proxy(f"https://127.0.0.1:{port}", ssl_context=of_proxy.client_context())
+            assert fetch(library, server.url, proxy=proxy, verify=authority.client_context()) == [b"whole"]
+            with pytest.raises(ConnectionFailedError, match="certificate verify failed"):
+                fetch(library, server.url, proxy=f"https://127.0.0.1:{port}", verify=authority.client_context())
+        assert len(heads) == 1
+
     def test_first_byte_through_a_tunnel_is_the_servers(self, library: str) -> None:
         authority = Authority()
         with connect_proxy() as (port, _), WireServer(Answer(before=[Stall()]), tls=authority.server_context()) as server:
@@ -115,6 +125,11 @@ class TestProxy:
             assert fetch(library, f"http://api.example:{server.port}", proxy=f"socks5h://127.0.0.1:{port}") == [b"whole"]
             assert asked == [("api.example", server.port)]
 
+    def test_socks_without_its_package(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dragoman.transport.connecting.find_spec", lambda name: None)
+        with pytest.raises(ConfigError, match="a SOCKS proxy needs the package socksio"):
+            fetch(library, "http://api.example", proxy="socks5://127.0.0.1:1")
+
     def test_with_a_scheme_that_is_none(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ALL_PROXY", "gopher://user:hunter2@proxy:1")
         with pytest.raises(ConfigError, match="the proxy is not a URL") as caught:
@@ -139,9 +154,42 @@ class TestHTTP2:
             assert fetch(library, url, url, **options) == [b"x"] * 2
         assert streams == [1, 1]
 
+    def test_without_its_package(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dragoman.transport.connecting.find_spec", lambda name: None)
+        with pytest.raises(ConfigError, match="http2=True needs the package h2"):
+            fetch(library, "https://api.example", http2=True)
+
     def test_idle_timeout(self, library: str) -> None:
         authority = Authority()
         with http2_server(authority.server_context(), finish=False) as (port, _):
             with pytest.raises(RequestTimeoutError) as caught:
                 fetch(library, f"https://127.0.0.1:{port}", http2=True, verify=authority.client_context(), clocks=running(idle=0.1))
             assert caught.value.phase == "idle"
+
+
+@EVERYWHERE
+def test_certificates_that_cannot_be_loaded(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/ca.pem")
+    monkeypatch.setattr("dragoman.transport.connecting._contexts", {})
+    with pytest.raises(ConfigError, match="check SSL_CERT_FILE and SSL_CERT_DIR"):
+        fetch(library, "https://api.example")
+
+
+@EVERYWHERE
+def test_host_and_length_of_the_callers_own_are_kept(library: str) -> None:
+    async def main() -> None:
+        transport = AsyncHTTPX2Transport(trust_env=False)
+        await (await transport.send(request, running())).read()
+        await transport.close()
+
+    with WireServer(TEXT) as server:
+        request = request_to(server, host="api.example", **{"accept-encoding": "br", "content-length": "2"})
+        if library == "threads":
+            transport = HTTPX2Transport(trust_env=False)
+            transport.send(request, running()).read()
+            transport.close()
+        else:
+            run(library, main)
+        headers = server.requests[0].headers
+    assert sorted(name for name, _ in headers) == ["accept", "accept-encoding", "content-length", "host"]
+    assert server.requests[0].header("host") == "api.example"

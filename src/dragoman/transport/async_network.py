@@ -157,24 +157,25 @@ class AsyncCall:
         self._scope.deadline = inf if seconds is None else anyio.current_time() + seconds
 
 
-current_call: ContextVar[AsyncCall | None] = ContextVar("current_call", default=None)
-"""The call whose task is inside httpcore2."""
+current_call: ContextVar[AsyncCall] = ContextVar("current_call")
+"""The call whose task is inside httpcore2; set whenever that may read or write."""
 
 
 class AsyncClockedStream(httpcore2.AsyncNetworkStream):
-    """A stock stream that tells its call what comes."""
+    """A stock stream that tells its call what comes. Its waits have the call's limits, whatever timeout httpcore2 passes."""
 
     def __init__(self, inner: httpcore2.AsyncNetworkStream) -> None:
         self._inner = inner
         self._call: AsyncCall | None = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # httpcore2's interface
-        call = self._attached()
-        return await (self._inner.read(max_bytes, timeout) if call is None else call.read(self._inner, max_bytes))
+        del timeout
+        return await self._attached().read(self._inner, max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        call = self._attached()
-        await self._inner.write(buffer, timeout if call is None else None)
+        del timeout
+        self._attached()
+        await self._inner.write(buffer)
 
     async def start_tls(
         self,
@@ -182,9 +183,10 @@ class AsyncClockedStream(httpcore2.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> httpcore2.AsyncNetworkStream:
-        call = self._attached()
+        del timeout
+        self._attached()
         try:
-            inner = await self._inner.start_tls(ssl_context, server_hostname, timeout if call is None else None)
+            inner = await self._inner.start_tls(ssl_context, server_hostname)
         except BaseException:  # a cancelled handshake, too: the stock stream closes itself on errors only
             with anyio.CancelScope(shield=True):
                 await self.aclose()
@@ -211,11 +213,9 @@ class AsyncClockedStream(httpcore2.AsyncNetworkStream):
         if self._call is call:
             self._call = None
 
-    def _attached(self) -> AsyncCall | None:
-        call = current_call.get()
-        if call is not None:
-            self._call = call
-            call.attach(self)
+    def _attached(self) -> AsyncCall:
+        self._call = call = current_call.get()
+        call.attach(self)
         return call
 
 
@@ -234,10 +234,5 @@ class AsyncClockedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        call = current_call.get()
-        return AsyncClockedStream(
-            await self._stock.connect_tcp(host, port, timeout if call is None else None, local_address, socket_options)
-        )
-
-    async def sleep(self, seconds: float) -> None:
-        await self._stock.sleep(seconds)
+        del timeout
+        return AsyncClockedStream(await self._stock.connect_tcp(host, port, None, local_address, socket_options))

@@ -75,11 +75,11 @@ class LoopConnections:
     """Sends over the running loop's own connections, or over the user's client. Has the loops close them when nobody has it any more."""
 
     def __init__(self, options: Options, client: httpx2.AsyncClient | None) -> None:
+        self._by_loop: dict[object, _OfLoop] = {}
+        self._lock = Lock()
         self._options = options
         self._client = client
         self._ways = Ways(options)
-        self._lock = Lock()
-        self._by_loop: dict[object, _OfLoop] = {}
 
     def __del__(self) -> None:
         if not sys.is_finalizing():

@@ -114,8 +114,8 @@ class Call:
             stream.detach(self)
 
 
-current_call: ContextVar[Call | None] = ContextVar("current_call", default=None)
-"""The call whose thread is inside httpcore2."""
+current_call: ContextVar[Call] = ContextVar("current_call")
+"""The call whose thread is inside httpcore2; set whenever that may read or write."""
 
 
 class _Shutter:
@@ -143,7 +143,7 @@ def _shutdown(sock: socket.socket) -> None:
 
 
 class ClockedStream(httpcore2.NetworkStream):
-    """A stock stream whose waits obey the call under way."""
+    """A stock stream whose waits obey the call under way, whatever timeout httpcore2 passes."""
 
     def __init__(self, inner: httpcore2.NetworkStream) -> None:
         self._inner = inner
@@ -153,9 +153,8 @@ class ClockedStream(httpcore2.NetworkStream):
         self._call: Call | None = None
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        del timeout
         call = current_call.get()
-        if call is None:
-            return self._inner.read(max_bytes, timeout)
         self._enter(call)
         try:
             data = self._inner.read(max_bytes, call.limit())
@@ -168,10 +167,8 @@ class ClockedStream(httpcore2.NetworkStream):
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        del timeout
         call = current_call.get()
-        if call is None:
-            self._inner.write(buffer, timeout)
-            return
         self._enter(call)
         try:
             if len(buffer) <= _WRITE_SIZE:
@@ -189,9 +186,8 @@ class ClockedStream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
+        del timeout
         call = current_call.get()
-        if call is None:
-            return ClockedStream(self._inner.start_tls(ssl_context, server_hostname, timeout))
         # The handshake happens inside a socket object that nobody else has yet: a duplicate of the descriptor reaches it.
         twin = _Shutter(socket.socket(fileno=os.dup(self._inner.get_extra_info("socket").fileno())))
         call.clocks.on_abort(twin.shut)
@@ -314,10 +310,9 @@ class ClockedBackend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
+        del timeout
         options = None if socket_options is None else list(socket_options)
         call = current_call.get()
-        if call is None:
-            return _register(ClockedStream(self._stock.connect_tcp(host, port, timeout, local_address, options)))
         seconds = call.limit()
         connecting = _Connecting(lambda: self._stock.connect_tcp(host, port, seconds, local_address, options))
         call.clocks.on_abort(connecting.done.set)
@@ -331,9 +326,6 @@ class ClockedBackend(httpcore2.NetworkBackend):
         except BaseException:
             connecting.leave()
             raise
-
-    def sleep(self, seconds: float) -> None:
-        self._stock.sleep(seconds)
 
 
 _streams: WeakSet[ClockedStream] = WeakSet()

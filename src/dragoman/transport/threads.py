@@ -64,6 +64,7 @@ class ThreadConnections:
     """Sends over our own connections, or over the user's client. Closes the idle ones when nobody has it any more."""
 
     def __init__(self, options: Options, client: httpx2.Client | None) -> None:
+        self._pid = 0
         self._client = client
         self._ways = ways = Ways(options)
         backend = ClockedBackend()
