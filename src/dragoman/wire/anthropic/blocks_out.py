@@ -40,7 +40,7 @@ from dragoman.wire.anthropic.betas import BETAS, content_features
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MARKS, MovedMark, carry
 from dragoman.wire.anthropic.plain import WireBlock, is_plain, is_plain_text
-from dragoman.wire.anthropic.writer import Writer, is_json, with_extra
+from dragoman.wire.anthropic.writer import JSON_LEAVES, Writer, is_json, with_extra
 
 __all__ = ["BLOCKS", "SYSTEM_BLOCKS", "write_blocks"]
 
@@ -146,8 +146,7 @@ def _tool_use(w: Writer, block: ToolUse) -> WireBlock:
 
 def _check_input(w: Writer, block: ToolUse) -> None:
     for key, value in block.input.items():
-        cls = value.__class__
-        if (cls is not str and cls is not int and not is_json(value)) or key.__class__ is not str:
+        if (value.__class__ not in JSON_LEAVES and not is_json(value)) or key.__class__ is not str:
             w.check_json({key: value}, "the input", block, "input")
 
 
@@ -297,8 +296,9 @@ def write_blocks(w: Writer, content: Sequence[Any]) -> list[Any]:
         elif cls is ToolUse:
             if not block.extra and block.cache is None:
                 _check_input(w, block)
-                id = w.ids.call(block.id)
-                blocks.append(block if id is block.id else {"type": "tool_use", "id": id, "name": block.name, "input": block.input})
+                given = block.id
+                id = w.ids.call(given)
+                blocks.append(block if id is given else {"type": "tool_use", "id": id, "name": block.name, "input": block.input})
                 continue
         elif cls is ToolResult:
             inner = block.content

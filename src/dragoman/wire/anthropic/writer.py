@@ -18,10 +18,13 @@ from dragoman.wire.anthropic.cache import MovedMark
 from dragoman.wire.anthropic.plain import WireBlock
 from dragoman.wire.anthropic.tool_ids import ToolIds
 
-__all__ = ["DEBRIS", "Writer", "is_json", "with_extra"]
+__all__ = ["DEBRIS", "JSON_LEAVES", "Writer", "is_json", "with_extra"]
 
 DEBRIS = frozenset({"index", "partial_json"})
 """Keys of stream events that never belong into a finished block (case 88)."""
+
+JSON_LEAVES = frozenset({str, int, bool, type(None)})
+"""The types whose every value is JSON."""
 
 _DEPTH_LIMIT = 500
 """How deep a JSON value may nest."""
@@ -146,18 +149,18 @@ def with_extra(w: Writer, wire: WireBlock, owner: object, extra: Extra) -> WireB
 def is_json(value: Any, depth: int = _DEPTH_LIMIT) -> bool:
     """Whether a value is plain JSON: no NaN, no set (whose order is not stable), no object that an encoder would have to guess."""
     cls = value.__class__
-    if cls is str or cls is int or cls is bool or value is None:
+    if cls in JSON_LEAVES:
         return True
     if cls is dict:
         for key, item in value.items():
-            if item.__class__ is not str and (depth <= 0 or not is_json(item, depth - 1)):
+            if item.__class__ not in JSON_LEAVES and (depth <= 0 or not is_json(item, depth - 1)):
                 return False
             if key.__class__ is not str and not isinstance(key, str):
                 return False
         return True
     if cls is list or cls is tuple:
         for item in value:  # noqa: SIM110  # a generator would cost a second frame per level
-            if item.__class__ is not str and (depth <= 0 or not is_json(item, depth - 1)):
+            if item.__class__ not in JSON_LEAVES and (depth <= 0 or not is_json(item, depth - 1)):
                 return False
         return True
     if cls is float:
