@@ -368,7 +368,7 @@ def test_a_tool_loop() -> None:
     )
     assert sent["input"] == [
         {"role": "user", "content": "Weather?"},
-        {"role": "assistant", "content": "Let me see."},
+        {"type": "message", "role": "assistant", "content": "Let me see."},
         {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"city":"Köln"}'},
         {"type": "function_call", "call_id": "call_2", "name": "get_weather", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "call_1", "output": '{"t":20}'},
@@ -437,7 +437,7 @@ def test_a_call_without_arguments_is_sent_with_none() -> None:
 
 def test_the_thinking_of_another_is_left_out_or_said_as_text() -> None:
     turn = Message("assistant", [Thinking("why", signature="sig"), RedactedThinking("x"), Text("so")], origin=CLAUDE)
-    assert body("q", turn)["input"][1:] == [{"role": "assistant", "content": "so"}]
+    assert body("q", turn)["input"][1:] == [{"type": "message", "role": "assistant", "content": "so"}]
     assert notices("q", turn) == [("thinking_left_out", "messages[1].content[0]"), ("thinking_left_out", "messages[1].content[1]")]
     told = body("q", turn, foreign_thinking="text")["input"][1]
     assert [part["text"] for part in told["content"]] == ["why", "so"]
@@ -451,7 +451,9 @@ def test_encrypted_reasoning_goes_back_only_to_the_provider_that_made_it() -> No
         "summary": [{"type": "summary_text", "text": "w"}],
         "encrypted_content": "s",
     }
-    assert body("q", turn, wire=OpenAIResponsesWire(provider="xai"))["input"][1:] == [{"role": "assistant", "content": "so"}]
+    assert body("q", turn, wire=OpenAIResponsesWire(provider="xai"))["input"][1:] == [
+        {"type": "message", "role": "assistant", "content": "so"}
+    ]
 
 
 def test_where_a_reasoning_is_left_out_its_turn_has_no_ids() -> None:
@@ -493,7 +495,7 @@ def test_blocks_that_only_another_provider_understands_are_left_out_and_reported
         ],
         origin=CLAUDE,
     )
-    assert body("q", turn)["input"][1:] == [{"role": "assistant", "content": "so"}]
+    assert body("q", turn)["input"][1:] == [{"type": "message", "role": "assistant", "content": "so"}]
     assert notices("q", turn) == [("block_left_out", f"messages[1].content[{n}]") for n in range(4)]
 
 

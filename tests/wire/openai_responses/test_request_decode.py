@@ -79,7 +79,7 @@ def test_a_conversation_is_gathered_into_turns() -> None:
 
 
 def test_messages_that_look_alike_stay_apart() -> None:
-    items = [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
+    items = [{"type": "message", "role": "assistant", "content": text} for text in ("a", "b")] + [{"role": "user", "content": "c"}]
     assert again(read(input=items))["input"] == items
 
 

@@ -72,7 +72,7 @@ def test_a_conversation_that_goes_back_and_forth(order: list[bool]) -> None:
 def test_a_turn_of_another_keeps_its_words_and_calls() -> None:
     assert items(user("q"), *claude_turn(7)) == [
         {"role": "user", "content": "q"},
-        {"role": "assistant", "content": "I think"},
+        {"type": "message", "role": "assistant", "content": "I think"},
         {"type": "function_call", "call_id": "toolu_7", "name": "get_weather", "arguments": '{"n":1}'},
         {"type": "function_call_output", "call_id": "toolu_7", "output": "ok"},
     ]

@@ -356,12 +356,12 @@ def _without_id(item: _ITEM) -> _ITEM:
 
 
 def _simplest(item: _ITEM) -> _ITEM:
-    """An assistant message with nothing but one plain text, as `{"role", "content": text}`."""
+    """An assistant message with nothing but one plain text, with that text as its content. llama.cpp insists on the type."""
     if set(item) != {"type", "role", "content"} or len(item["content"]) != 1:
         return item
     part = cast("_ITEM", item["content"][0])
     plain = part.get("type") == "output_text" and set(part) == {"type", "text", "annotations"} and not part["annotations"]
-    return {"role": "assistant", "content": part["text"]} if plain else item
+    return {**item, "content": part["text"]} if plain else item
 
 
 def _is_models(item: _ITEM) -> bool:
