@@ -292,6 +292,11 @@ class TestServer:
             with pytest.raises(httpx2.ConnectError, match=reason):
                 httpx2.get(server.url, verify=authority.client_context(), trust_env=False)
 
+    def test_certificates_need_a_package(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "trustme", None)
+        with pytest.raises(ImportError, match="pip install trustme"):
+            Authority()
+
     def test_is_an_async_context_manager_for_asyncio_and_trio(self) -> None:
         async def main() -> None:
             async with WireServer(Answer(body=b"x")) as server, httpx2.AsyncClient(trust_env=False) as client:
@@ -408,6 +413,17 @@ class TestServe:
     def test_plays_a_scenario_over_and_over(self) -> None:
         with open_scenario("rate-limited-once", cycle=True) as server:
             assert [httpx2.post(server.url, trust_env=False).status_code for _ in range(4)] == [429, 200, 429, 200]
+
+    def test_ends_quietly_when_it_is_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Interrupted:
+            def wait(self) -> None:
+                raise KeyboardInterrupt
+
+        ports: list[int] = []
+        monkeypatch.setattr("dragoman.testing.scenarios.Event", Interrupted)
+        serve("good", started=lambda server: ports.append(server.port))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", ports[0]), timeout=5)
 
     def test_runs_until_it_is_interrupted(self) -> None:
         def interrupt(server: WireServer) -> None:

@@ -261,6 +261,19 @@ class TestConnection:
         with WireServer([Answer(body=[b"message", Stall()])]) as server:
             inside(main)
 
+    def test_is_shut_if_a_complete_message_is_followed_by_much_more(self, inside: Run) -> None:
+        async def main() -> None:
+            async with opened() as transport:
+                clocks = running()
+                response = await transport.send(request_to(server), clocks)
+                await anext(aiter(response))
+                clocks.complete = True
+                await response.close()
+                await in_time(partial(server.wait_closed, 0))
+
+        with WireServer([Answer(body=[b"message", b"x" * (1 << 20)])]) as server:
+            inside(main)
+
     def test_no_more_than_the_limit_are_open_at_once(self, inside: Run) -> None:
         async def main() -> None:
             async with opened(max_connections=2) as transport, anyio.create_task_group() as tasks:

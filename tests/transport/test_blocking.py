@@ -184,6 +184,28 @@ class TestConnection:
             server.wait_closed(0)
             assert fetch(transport, server) == b"whole"
 
+    def test_is_closed_by_close_also_while_it_is_read(self, transport: HTTPX2Transport) -> None:
+        asked = Asked()
+        with WireServer([Answer(body=[b"x", Stall()])]) as server:
+            response = transport.send(request_to(server), running(asked))
+            next(iter(response))
+            asked.arm()
+            waiting = in_thread(lambda: next(response))
+            asked.wait()
+            transport.close()
+            with pytest.raises(ConnectionFailedError, match="connection broken"):
+                waiting()
+            server.wait_closed(0)
+
+    def test_is_shut_if_a_complete_message_is_followed_by_much_more(self, transport: HTTPX2Transport) -> None:
+        with WireServer([Answer(body=[b"message", b"x" * (1 << 20)])]) as server:
+            clocks = running()
+            response = transport.send(request_to(server), clocks)
+            next(iter(response))
+            clocks.complete = True
+            response.close()
+            server.wait_closed(0)
+
     def test_is_closed_with_a_transport_that_nobody_has_any_more(self) -> None:
         with WireServer(TEXT) as server:
             transport = HTTPX2Transport(trust_env=False)

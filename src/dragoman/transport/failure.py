@@ -130,7 +130,7 @@ def _reason(error: BaseException) -> str:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return f": certificate verify failed: {seen.verify_message}"
         if isinstance(seen, ssl.SSLError):
-            return f": TLS failed ({seen.reason or 'handshake'})"
+            return f": TLS failed ({getattr(seen, 'reason', None) or 'handshake'})"
         if isinstance(seen, OSError) and seen.strerror:
             return f": {seen.strerror}"
         seen = seen.__cause__ or seen.__context__

@@ -163,6 +163,8 @@ class ClockedStream(httpcore2.NetworkStream):
             raise
         finally:
             self._leave()
+        if self._closed:
+            raise httpcore2.ReadError("the transport was closed")
         call.got(data)
         return data
 
