@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 import trio
 
 from dragoman import Anthropic, Request, RetryPolicy, Timeouts
-from dragoman.testing import Answer, Stall, WireServer, anthropic_events, anthropic_stream
+from dragoman.testing import Answer, Stall, anthropic_events, anthropic_stream
 from dragoman.testing.anthropic import SSE_HEADERS
 from dragoman.testing.connection import RecordedRequest
 from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
@@ -34,7 +34,14 @@ PATIENT = RetryPolicy(base=30, jitter="none")
 LIBRARIES = pytest.mark.parametrize("library", ["asyncio", "trio"])
 
 
-def connect(server: WireServer, **settings: Any) -> Anthropic:
+class Addressed(Protocol):
+    """What has a base URL."""
+
+    @property
+    def url(self) -> str: ...
+
+
+def connect(server: Addressed, **settings: Any) -> Anthropic:
     """A provider for this server that does not look at the environment's proxies."""
     given = {
         "api_key": KEY,
