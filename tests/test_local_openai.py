@@ -139,6 +139,13 @@ def test_a_prompt_beyond_the_context_is_an_overflow(model: HTTPProvider) -> None
     assert caught.value.status == 400
 
 
+def test_its_one_model_is_listed(model: HTTPProvider) -> None:
+    [info] = model.models()
+    assert info.id == "smollm2-135m-instruct"
+    assert info.max_input_tokens is not None
+    assert info.max_input_tokens >= 2048
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_bad_key_is_refused(protocol: str, server: LocalServer) -> None:
     with provider_of(protocol, server, key="sk-wrong-key-0123456789") as provider, pytest.raises(AuthError) as caught:

@@ -28,7 +28,7 @@ from dragoman.retry import RetryPolicy
 from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
 from dragoman.transport import AsyncTransport, Timeouts, Transport
 from dragoman.value import Value
-from dragoman.wire.base import Auth, EndpointWire, HTTPRequest, Wire
+from dragoman.wire.base import Auth, CountingWire, HTTPRequest, ModelsWire, Wire
 from dragoman.wire.decoder import ValueDecoder
 
 if TYPE_CHECKING:
@@ -381,19 +381,19 @@ class HTTPProvider(ProviderBase):
         """The input tokens that this request would have. Raises as `complete`, and ConfigError if the provider cannot count."""
         prepared = self.prepare(request)
         self.check(prepared)
-        wire = self._endpoints("count tokens")
+        wire = self._counting()
         return wire.read_count(self.fetch(wire.encode_count(prepared), timeouts=timeouts, retry=retry))
 
     async def acount_tokens(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> int:
         """As `count_tokens`, for an event loop."""
         prepared = self.prepare(request)
         self.check(prepared)
-        wire = self._endpoints("count tokens")
+        wire = self._counting()
         return wire.read_count(await self.afetch(wire.encode_count(prepared), timeouts=timeouts, retry=retry))
 
     def models(self, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> list[ModelInfo]:
-        """All models that the provider offers, page after page. Raises ProviderError."""
-        wire = self._endpoints("list models")
+        """All models that the provider offers, page after page. Raises ProviderError, and ConfigError if it has no list."""
+        wire = self._listing()
         found, after = wire.read_models(self.fetch(wire.encode_models(), timeouts=timeouts, retry=retry))
         while after:
             page, after = wire.read_models(self.fetch(wire.encode_models(after), timeouts=timeouts, retry=retry))
@@ -402,7 +402,7 @@ class HTTPProvider(ProviderBase):
 
     async def amodels(self, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> list[ModelInfo]:
         """As `models`, for an event loop."""
-        wire = self._endpoints("list models")
+        wire = self._listing()
         found, after = wire.read_models(await self.afetch(wire.encode_models(), timeouts=timeouts, retry=retry))
         while after:
             page, after = wire.read_models(await self.afetch(wire.encode_models(after), timeouts=timeouts, retry=retry))
@@ -411,17 +411,22 @@ class HTTPProvider(ProviderBase):
 
     def model(self, id: str, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> ModelInfo:
         """One model: limits, capabilities, lifecycle. Raises ModelNotFoundError and other ProviderErrors."""
-        wire = self._endpoints("describe models")
+        wire = self._listing()
         return wire.read_model(self.fetch(wire.encode_model(id), timeouts=timeouts, retry=retry))
 
     async def amodel(self, id: str, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> ModelInfo:
         """As `model`, for an event loop."""
-        wire = self._endpoints("describe models")
+        wire = self._listing()
         return wire.read_model(await self.afetch(wire.encode_model(id), timeouts=timeouts, retry=retry))
 
-    def _endpoints(self, what: str) -> EndpointWire:
-        if not isinstance(self.wire, EndpointWire):
-            raise ConfigError(f"{self.name} cannot {what}: its wire has no such endpoint")
+    def _counting(self) -> CountingWire:
+        if not isinstance(self.wire, CountingWire):
+            raise ConfigError(f"{self.name} cannot count tokens: its wire has no such endpoint")
+        return self.wire
+
+    def _listing(self) -> ModelsWire:
+        if not isinstance(self.wire, ModelsWire):
+            raise ConfigError(f"{self.name} cannot list models: its wire has no such endpoint")
         return self.wire
 
     def _fetch_call(self, request: HTTPRequest, *, timeouts: Timeouts | None, retry: RetryPolicy | None) -> tuple[Call, ValueDecoder]:

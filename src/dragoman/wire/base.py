@@ -19,7 +19,7 @@ from dragoman.response import RateLimits, Response
 if TYPE_CHECKING:
     from dragoman.catalog import ModelInfo
 
-__all__ = ["Auth", "Decoder", "EndpointWire", "HTTPRequest", "Headers", "ServerWire", "Wire", "lower_headers"]
+__all__ = ["Auth", "CountingWire", "Decoder", "HTTPRequest", "Headers", "ModelsWire", "ServerWire", "Wire", "lower_headers"]
 
 Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 """Response headers in any of the forms that HTTP clients give."""
@@ -107,8 +107,8 @@ class ServerWire(Wire, Protocol):
 
 
 @runtime_checkable
-class EndpointWire(Protocol):
-    """What a wire may also offer: its provider's endpoints beside messages. Values are the answers' JSON; reading raises ProtocolError."""
+class CountingWire(Protocol):
+    """What a wire may also offer: to count tokens beforehand. Values are the answer's JSON; reading raises ProtocolError."""
 
     def encode_count(self, request: Request) -> HTTPRequest:
         """The call that counts a request's input tokens."""
@@ -117,6 +117,11 @@ class EndpointWire(Protocol):
     def read_count(self, value: Any) -> int:
         """The tokens counted."""
         ...
+
+
+@runtime_checkable
+class ModelsWire(Protocol):
+    """What a wire may also offer: the provider's models. Values are the answers' JSON; reading raises ProtocolError."""
 
     def encode_models(self, after: str = "") -> HTTPRequest:
         """The call for a page of models, from the one after `after`."""

@@ -5,6 +5,8 @@ Everything is done by the files beside this one; here is only who does what.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from dragoman.errors import ProviderError
 from dragoman.request import Request
 from dragoman.response import Response
@@ -16,6 +18,10 @@ from dragoman.wire.openai_chat.encode import encode
 from dragoman.wire.openai_chat.errors import decode_error
 from dragoman.wire.openai_chat.names import WIRE
 from dragoman.wire.openai_chat.request_decode import decode_request
+from dragoman.wire.openai_models import encode_model, encode_models, read_model, read_models
+
+if TYPE_CHECKING:
+    from dragoman.catalog import ModelInfo
 
 __all__ = ["OpenAIChatWire"]
 
@@ -78,3 +84,22 @@ class OpenAIChatWire:
     def decode_error(self, status: int, headers: Headers, body: bytes) -> ProviderError:
         """The error that an answer with this status means."""
         return decode_error(status, headers, body, label=self._dialect.label, provider=self._dialect.provider)
+
+    # ---- the models of the host
+
+    def encode_models(self, after: str = "") -> HTTPRequest:
+        """The call for all models; there are no pages, so `after` is not looked at."""
+        del after
+        return encode_models()
+
+    def read_models(self, value: Any) -> tuple[list[ModelInfo], str]:
+        """The models, and `""`: no page follows. Raises ProtocolError."""
+        return read_models(value, self._dialect.label), ""
+
+    def encode_model(self, model: str) -> HTTPRequest:
+        """The call for one model."""
+        return encode_model(model)
+
+    def read_model(self, value: Any) -> ModelInfo:
+        """One model. Raises ProtocolError."""
+        return read_model(value)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from dragoman.errors import ProviderError
 from dragoman.request import Request
 from dragoman.response import Response
 from dragoman.wire.base import Headers, HTTPRequest
 from dragoman.wire.decoder import fold
 from dragoman.wire.openai_errors import decode_error
+from dragoman.wire.openai_models import encode_model, encode_models, read_model, read_models
 from dragoman.wire.openai_responses.decode import ResponsesDecoder
 from dragoman.wire.openai_responses.decode_request import decode_request
 from dragoman.wire.openai_responses.encode import encode_request
 from dragoman.wire.openai_responses.kinds import WIRE
+
+if TYPE_CHECKING:
+    from dragoman.catalog import ModelInfo
 
 __all__ = ["OpenAIResponsesWire"]
 
@@ -62,3 +68,22 @@ class OpenAIResponsesWire:
     def decode_request(self, body: bytes, headers: Headers = ()) -> Request:
         """The request that a client of this dialect sent. Raises InvalidInputError naming the path of what is not the dialect."""
         return decode_request(body, headers)
+
+    # ---- the models of the host
+
+    def encode_models(self, after: str = "") -> HTTPRequest:
+        """The call for all models; there are no pages, so `after` is not looked at."""
+        del after
+        return encode_models()
+
+    def read_models(self, value: Any) -> tuple[list[ModelInfo], str]:
+        """The models, and `""`: no page follows. Raises ProtocolError."""
+        return read_models(value, self.label), ""
+
+    def encode_model(self, model: str) -> HTTPRequest:
+        """The call for one model."""
+        return encode_model(model)
+
+    def read_model(self, value: Any) -> ModelInfo:
+        """One model. Raises ProtocolError."""
+        return read_model(value)
