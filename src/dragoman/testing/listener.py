@@ -26,7 +26,7 @@ _SETTLED = 0.05
 def listening_socket(address: tuple[str, int], accept: Accept) -> list[socket.socket]:
     """The bound socket first; then whatever must stay open with it. Raises OSError if the address is taken."""
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: asyncio sets TCP_NODELAY only where it is
     sockets = [listener]
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
