@@ -130,11 +130,11 @@ class Accumulator:
         """
         if self._over:
             raise RuntimeError("the stream has ended: push takes no event after MessageStop or Failed")
-        if isinstance(event, TextDelta):
+        if type(event) is TextDelta:
             piece = event.text
-        elif isinstance(event, ToolInputDelta):
+        elif type(event) is ToolInputDelta:
             piece = event.json
-        elif isinstance(event, ThinkingDelta):
+        elif type(event) is ThinkingDelta:
             piece = event.text
         else:
             self._push(event)

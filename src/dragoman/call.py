@@ -94,14 +94,17 @@ Step: TypeAlias = Send | Read | Release | Sleep | Emit
 _SECRET_NAMES = ("auth", "key", "token", "secret", "cookie", "password")
 """In a header's name, they say that its value is not for other eyes."""
 
+_READ = Read()
+_TERMINAL = (MessageStop, Failed)
+_CONTENT = (TextDelta, ThinkingDelta, ToolInputDelta)
 _EMPTY_SHELLS = (Text, Refusal, Thinking, ToolUse, ServerToolUse, Audio)
 
 
 def is_content(event: Event) -> bool:
     """Whether an event brings content: a delta of text, thinking or tool input, or a block that comes whole."""
-    if isinstance(event, BlockStart):
-        return not isinstance(event.block, _EMPTY_SHELLS)
-    return isinstance(event, TextDelta | ThinkingDelta | ToolInputDelta)
+    if type(event) is BlockStart:
+        return type(event.block) not in _EMPTY_SHELLS
+    return type(event) in _CONTENT
 
 
 class Call:
@@ -204,7 +207,7 @@ class Call:
         error_bytes = 0
         while True:
             try:
-                data: bytes = yield Read()
+                data: bytes = yield _READ
             except ProviderError as error:
                 events = decoder.close(self._transport_error(error))
             else:
@@ -225,12 +228,12 @@ class Call:
                 held += events
                 if isinstance(last, Failed) and not any(isinstance(event, BlockStart) for event in held):
                     return (yield from self._failed(last, held, headers))
-                if not isinstance(last, MessageStop | Failed) and not any(isinstance(event, BlockStart) for event in events):
+                if type(last) not in _TERMINAL and not any(isinstance(event, BlockStart) for event in events):
                     continue
                 events, held = held, None
-            if isinstance(last, Failed):
-                self._complete(last.error, headers)
-            if isinstance(last, MessageStop | Failed):
+            if type(last) in _TERMINAL:
+                if isinstance(last, Failed):
+                    self._complete(last.error, headers)
                 self._finished = self._since()
                 self.clocks.complete = isinstance(last, MessageStop)
                 yield Release()

@@ -53,9 +53,9 @@ class CallSource(_SourceBase):
         steps = self._steps
         try:
             step = next(steps)
-            while not isinstance(step, Emit):
+            while type(step) is not Emit:
                 try:
-                    answer = self._carry_out(step)
+                    answer = self._read() if type(step) is Read else self._carry_out(step)
                 except ProviderError as error:
                     if self._aborted:
                         return []
@@ -71,10 +71,8 @@ class CallSource(_SourceBase):
             raise
         return step.events
 
-    def _carry_out(self, step: Step) -> Head | bytes | None:
+    def _carry_out(self, step: Step) -> Head | None:
         match step:
-            case Read():
-                return self._read()
             case Send(request, clocks):
                 clocks.resume()
                 try:
@@ -92,7 +90,7 @@ class CallSource(_SourceBase):
                     self._transport.sleep(seconds, clocks)
                 else:
                     self._wake.wait(seconds)
-            case Emit():
+            case Read() | Emit():  # `pull` does these itself
                 pass
         return None
 
@@ -136,9 +134,9 @@ class AsyncCallSource(_SourceBase):
         self._pulling = True
         try:
             step = next(steps)
-            while not isinstance(step, Emit):
+            while type(step) is not Emit:
                 try:
-                    answer = await self._carry_out(step)
+                    answer = await (self._read() if type(step) is Read else self._carry_out(step))
                 except ProviderError as error:
                     if self._aborted:
                         return []
@@ -158,10 +156,8 @@ class AsyncCallSource(_SourceBase):
                 await self._release()
         return step.events
 
-    async def _carry_out(self, step: Step) -> Head | bytes | None:
+    async def _carry_out(self, step: Step) -> Head | None:
         match step:
-            case Read():
-                return await self._read()
             case Send(request, clocks):
                 clocks.resume()
                 try:
@@ -174,7 +170,7 @@ class AsyncCallSource(_SourceBase):
                 await self._release()
             case Sleep(seconds, clocks):
                 await self._transport.sleep(seconds, clocks)
-            case Emit():
+            case Read() | Emit():  # `pull` does these itself
                 pass
         return None
 

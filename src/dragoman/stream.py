@@ -20,12 +20,16 @@ from msgspec.structs import replace
 from dragoman.accumulator import Accumulator
 from dragoman.call import is_content
 from dragoman.errors import IncompleteStreamError, ProviderError
-from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop, Retrying, TextDelta
+from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
 from dragoman.hooks import CallSpan, Unfinished
 from dragoman.message import Message, Text
 from dragoman.response import RateLimits, Response, StopReason, Timing, Usage
 
 __all__ = ["AsyncIteratorSource", "AsyncSource", "AsyncStream", "IteratorSource", "Source", "Stream"]
+
+
+_DELTAS = (TextDelta, ThinkingDelta, ToolInputDelta)
+"""The frequent events, of which only the accumulator need know."""
 
 
 class Source(Protocol):
@@ -159,7 +163,7 @@ class _StreamBase:
             elif not self._raises:
                 return
             raise
-        if event.__class__ is not TextDelta:
+        if type(event) not in _DELTAS:
             if isinstance(event, MessageStop):
                 self._over = True
                 self._end_finished()
@@ -244,24 +248,24 @@ class Stream(_StreamBase):
         return self
 
     def __next__(self) -> Event:
-        for event in self._batch:
-            self._seen(event)
-            return event
-        if self._over:
-            raise StopIteration
-        if not self._opened:
-            self._open()
-        try:
-            batch = self._source.pull()
-        except BaseException:
-            self.close()
-            raise
-        if not batch:
-            self._ended_without_end()
-            raise StopIteration
-        self._arrived(batch)
-        self._batch = iter(batch)
-        return self.__next__()
+        while True:
+            for event in self._batch:
+                self._seen(event)
+                return event
+            if self._over:
+                raise StopIteration
+            if not self._opened:
+                self._open()
+            try:
+                batch = self._source.pull()
+            except BaseException:
+                self.close()
+                raise
+            if not batch:
+                self._ended_without_end()
+                raise StopIteration
+            self._arrived(batch)
+            self._batch = iter(batch)
 
     def text(self, separator: str = "") -> Iterator[str]:
         """The text as it arrives; `separator` comes before each Text block after the first. The same iteration, text only."""
@@ -323,24 +327,24 @@ class AsyncStream(_StreamBase):
         return self
 
     async def __anext__(self) -> Event:
-        for event in self._batch:
-            self._seen(event)
-            return event
-        if self._over:
-            raise StopAsyncIteration
-        if not self._opened:
-            self._open()
-        try:
-            batch = await self._source.pull()
-        except BaseException:
-            await self.aclose()
-            raise
-        if not batch:
-            self._ended_without_end()
-            raise StopAsyncIteration
-        self._arrived(batch)
-        self._batch = iter(batch)
-        return await self.__anext__()
+        while True:
+            for event in self._batch:
+                self._seen(event)
+                return event
+            if self._over:
+                raise StopAsyncIteration
+            if not self._opened:
+                self._open()
+            try:
+                batch = await self._source.pull()
+            except BaseException:
+                await self.aclose()
+                raise
+            if not batch:
+                self._ended_without_end()
+                raise StopAsyncIteration
+            self._arrived(batch)
+            self._batch = iter(batch)
 
     def text(self, separator: str = "") -> AsyncIterator[str]:
         """The text as it arrives; `separator` comes before each Text block after the first. The same iteration, text only."""

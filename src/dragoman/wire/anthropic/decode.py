@@ -193,7 +193,7 @@ class AnthropicDecoder(AnswerDecoder):
                 if self._ended:
                     return
                 continue
-            if isinstance(frame, _Ping):
+            if type(frame) is not _BlockDelta:  # `isinstance` of a Struct that it is not costs as much as its decoding
                 continue
             block = blocks.get(frame.index)
             delta = frame.delta
