@@ -220,6 +220,44 @@ def test_a_base_url_without_a_dialect_is_a_generic_server() -> None:
     assert (sent(provider).url, provider.name) == ("http://localhost:9/v1/chat/completions", "openai-compatible")
 
 
+@pytest.mark.parametrize("make", [OpenAIChat, OpenAIResponses])
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://api.openai.com/v1", "openai"),
+        ("https://eu.api.openai.com/v1", "openai"),
+        ("https://api.groq.com/openai/v1/", "groq"),
+        ("https://res.openai.azure.com/openai/v1", "azure"),
+        ("https://api.openai.com.evil.test/v1", "openai-compatible"),
+        ("https://evilapi.openai.com/v1", "openai-compatible"),
+        ("http://localhost:11434/v1", "openai-compatible"),
+    ],
+)
+def test_a_base_url_says_whose_server_it_is_and_nobody_else_gets_the_key(
+    make: type[HTTPProvider], url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("OPENAI_API_KEY", "GROQ_API_KEY", "AZURE_OPENAI_API_KEY"):
+        monkeypatch.setenv(variable, "k-123456")
+    provider = make(base_url=url)  # type: ignore[call-arg]
+    assert provider.name == name
+    assert ("k-123456" in str(sent(provider).headers)) == (name != "openai-compatible")
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"), [("ollama", "OLLAMA_BASE_URL"), ("lmstudio", "LM_STUDIO_API_BASE"), ("vllm", "VLLM_BASE_URL")]
+)
+@pytest.mark.parametrize("url", ["http://localhost:9", "http://localhost:9/", "http://localhost:9/v1"])
+def test_the_variable_of_a_local_server_may_name_the_host_only(name: str, variable: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, url)
+    assert sent(connect(f"{name}:m-1")).url == "http://localhost:9/v1/chat/completions"
+
+
+def test_every_host_speaks_the_dialect_of_its_name() -> None:
+    from dragoman.wire.openai_chat import CONNECT
+
+    assert {name: row.dialect for name, row in CONNECT.items()} == {name: name for name in CHAT_HOSTS}
+
+
 def test_silence_is_no_sign_of_death_where_nothing_is_sent_while_thinking() -> None:
     assert OpenAIChat(api_key="k").timeouts.idle == OpenAIResponses(api_key="k").timeouts.idle == 300
 

@@ -177,8 +177,9 @@ class OpenAIChat(_OpenAI):
     """OpenAI's Chat Completions API, and the hosts that speak it, each in its own dialect.
 
     `dialect` is a name of `dragoman.wire.openai_chat.DIALECTS` (`openai`, `groq`, `ollama` …) or a row of your own; with a name that
-    `connect` knows, address and key come from that host's variables. Without it: `openai`, or `generic` if a base URL is given.
-    `base_url` is what stands before `/chat/completions`. Other settings as for `Anthropic`.
+    `connect` knows, address and key come from that host's variables. Without it: `openai`; with a base URL the vendor whose host that is,
+    else `generic`, which has no key but the one that is passed. `base_url` is what stands before `/chat/completions`. Other settings as
+    for `Anthropic`.
     """
 
     def __init__(
@@ -207,9 +208,10 @@ class OpenAIChat(_OpenAI):
         clock: Clock | None = None,
     ) -> None:
         from dragoman.wire.openai_chat import CONNECT, Endpoint, OpenAIChatWire
+        from dragoman.wire.openai_chat.hosts import host_of
 
         environment = Environment()
-        wire = OpenAIChatWire(dialect or ("generic" if base_url else "openai"))
+        wire = OpenAIChatWire(dialect or (host_of(base_url) or "generic" if base_url else "openai"))
         row = wire.dialect
         endpoint = CONNECT.get(name or row.name, Endpoint(dialect=row.name, key_required=False))
         url, auth = self._address(endpoint, environment, row.label, base_url, api_key, credentials)
@@ -244,7 +246,8 @@ class OpenAIResponses(_OpenAI):
     """OpenAI's Responses API, and the hosts that speak it. Stateless: nothing is stored at the provider unless `extra_body` says so.
 
     `provider` names whose server it is (`openai`, `azure`, `openrouter`, `xai`, `groq` …): address and key come from that host's
-    variables, and it decides what of a history may be replayed. Other settings as for `OpenAIChat`.
+    variables, and it decides what of a history may be replayed. Without it: `openai`; with a base URL the vendor whose host that is,
+    else `openai-compatible`, which has no key but the one that is passed. Other settings as for `OpenAIChat`.
     """
 
     def __init__(
@@ -252,7 +255,7 @@ class OpenAIResponses(_OpenAI):
         api_key: str | None = None,
         credentials: CredentialsSource | None = None,
         base_url: str | None = None,
-        provider: str = "openai",
+        provider: str = "",
         model: str = "",
         max_tokens: int | None = None,
         temperature: float | None = None,
@@ -271,9 +274,11 @@ class OpenAIResponses(_OpenAI):
         clock: Clock | None = None,
     ) -> None:
         from dragoman.wire.openai_chat import CONNECT, Endpoint
+        from dragoman.wire.openai_chat.hosts import host_of
         from dragoman.wire.openai_responses import OpenAIResponsesWire
 
         environment = Environment()
+        provider = provider or (host_of(base_url) or "openai-compatible" if base_url else "openai")
         wire = OpenAIResponsesWire(provider=provider, max_tokens=max_tokens)
         endpoint = CONNECT.get(provider, Endpoint(dialect="generic", key_required=False))
         url, auth = self._address(endpoint, environment, wire.label, base_url, api_key, credentials)

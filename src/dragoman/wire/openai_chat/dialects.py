@@ -343,7 +343,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...] = ()
     """Environment variables that may hold the base URL, the first that is set wins over the default."""
     url_suffix: str = ""
-    """Appended to a base URL from the environment that does not end in it (Azure's endpoint variable names the resource only)."""
+    """Appended to a base URL from the environment that does not hold it: those of Azure and local servers often name the host only."""
     header: Literal["authorization", "api-key"] = "authorization"
     """Where the key goes: `Authorization: Bearer <key>` or `api-key: <key>`."""
     key_required: bool = True
@@ -440,6 +440,7 @@ CONNECT: Final[dict[str, Endpoint]] = {
         base_url="http://localhost:11434/v1",
         keys=("DRAGOMAN_OLLAMA_API_KEY", "OLLAMA_API_KEY"),
         urls=("DRAGOMAN_OLLAMA_BASE_URL", "OLLAMA_BASE_URL"),
+        url_suffix="/v1",
         key_required=False,
     ),
     "vllm": Endpoint(
@@ -447,6 +448,7 @@ CONNECT: Final[dict[str, Endpoint]] = {
         base_url="http://localhost:8000/v1",
         keys=("DRAGOMAN_VLLM_API_KEY", "VLLM_API_KEY"),
         urls=("DRAGOMAN_VLLM_BASE_URL", "VLLM_BASE_URL"),
+        url_suffix="/v1",
         key_required=False,
     ),
     "llamacpp": Endpoint(
@@ -454,6 +456,7 @@ CONNECT: Final[dict[str, Endpoint]] = {
         base_url="http://localhost:8080/v1",
         keys=("DRAGOMAN_LLAMACPP_API_KEY", "LLAMA_API_KEY"),
         urls=("DRAGOMAN_LLAMACPP_BASE_URL", "LLAMACPP_BASE_URL"),
+        url_suffix="/v1",
         key_required=False,
     ),
     "lmstudio": Endpoint(
@@ -461,6 +464,7 @@ CONNECT: Final[dict[str, Endpoint]] = {
         base_url="http://localhost:1234/v1",
         keys=("DRAGOMAN_LMSTUDIO_API_KEY", "LM_STUDIO_API_KEY"),
         urls=("DRAGOMAN_LMSTUDIO_BASE_URL", "LM_STUDIO_API_BASE"),
+        url_suffix="/v1",
         key_required=False,
     ),
 }

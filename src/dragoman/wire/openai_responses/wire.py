@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenAIResponsesWire"]
 
-LABELS = {"openai": "OpenAI", "azure": "Azure OpenAI", "openrouter": "OpenRouter", "xai": "xAI", "groq": "Groq"}
+LABELS = {
+    "openai": "OpenAI",
+    "azure": "Azure OpenAI",
+    "openrouter": "OpenRouter",
+    "xai": "xAI",
+    "groq": "Groq",
+    "openai-compatible": "OpenAI-compatible server",
+}
 """How a provider is called in error texts; any other is called by its name."""
 
 SAYS_INCOMPLETE = frozenset({"openai", "azure", "xai", "openrouter"})
