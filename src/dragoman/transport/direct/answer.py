@@ -11,12 +11,15 @@ not used again.
 
 from __future__ import annotations
 
+import re
+
 import httptools
 
 from dragoman.transport.direct.faults import Fault, RemoteProtocolError
 
 __all__ = ["Answer"]
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _VERSIONS = ("1.0", "1.1")
 _BODILESS = (204, 304)
 _SWITCHING = 101
@@ -142,6 +145,11 @@ class Answer:
         if self.complete:
             self.excess = True
 
+    def on_status(self, reason: bytes) -> None:
+        self._bytes_of_headers += len(reason)
+        if not self.complete and self.fault is None and _CONTROL.search(reason):
+            self.fault = RemoteProtocolError("a control character in the status line")
+
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.complete or self.fault is not None:
             return
@@ -163,15 +171,17 @@ class Answer:
                 self.fault = RemoteProtocolError("a status that cannot be")
             return
         headers = [(name.decode("latin-1"), value.strip(b" \t").decode("latin-1")) for name, value in raw]
-        lengths = [value for name, value in headers if name.lower() == "content-length"]
-        codings = [value.lower() for name, value in headers if name.lower() == "transfer-encoding"]
-        if parser.get_http_version() not in _VERSIONS or codings not in ([], ["chunked"]):
+        names = [name.lower() for name, _ in headers]
+        codings = [raw[at][1].rstrip(b" ").lower() for at, name in enumerate(names) if name == "transfer-encoding"]
+        # `chunked` and a tab: llhttp does not take it for chunked, others do; such a body could be read in two ways
+        if parser.get_http_version() not in _VERSIONS or codings not in ([], [b"chunked"]):
             self.fault = RemoteProtocolError("a version or transfer coding that was not asked for")
             return
         self.status, self.headers, self.head = status, headers, True
-        self.keep_alive = parser.should_keep_alive()
+        closing = any(name == "connection" and "close" in headers[at][1].lower() for at, name in enumerate(names))
+        self.keep_alive = parser.should_keep_alive() and not closing
         self._bytes_of_headers = 0
-        self._until_close = not lengths and not codings and status not in _BODILESS
+        self._until_close = "content-length" not in names and not codings and status not in _BODILESS
         if self._bodiless:  # llhttp would wait for a body
             self.complete, self.keep_alive = True, False
 

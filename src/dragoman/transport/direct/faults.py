@@ -5,7 +5,7 @@ Both transports fail in the same words that way. A fault's `__cause__` is the op
 
 from __future__ import annotations
 
-__all__ = ["ConnectError", "DecodingError", "Fault", "ReadError", "RemoteProtocolError", "WriteError"]
+__all__ = ["ClosedHere", "ConnectError", "DecodingError", "Fault", "ReadError", "RemoteProtocolError", "WriteError"]
 
 
 class Fault(Exception):
@@ -18,6 +18,10 @@ class ConnectError(Fault):
 
 class ReadError(Fault):
     """The connection broke while we waited for bytes."""
+
+
+class ClosedHere(ReadError):
+    """We have closed the connection ourselves: the transport was closed, or the call aborted."""
 
 
 class WriteError(Fault):

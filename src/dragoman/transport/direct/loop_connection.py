@@ -22,7 +22,7 @@ from dragoman.errors import ConfigError, Phase
 from dragoman.transport import Clocks
 from dragoman.transport.direct.addresses import Address, literal, new_socket, ordered
 from dragoman.transport.direct.answer import Answer
-from dragoman.transport.direct.faults import ConnectError, Fault, ReadError, WriteError
+from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, ReadError, WriteError
 from dragoman.transport.direct.options import BODY_LIMIT, HAPPY_EYEBALLS_DELAY, WRITE_SIZE
 from dragoman.transport.direct.request import Key
 from dragoman.transport.direct.tls import TLS
@@ -162,7 +162,7 @@ class LoopConnection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close at once, and wake whoever waits. Idempotent."""
         if self.lost is None:
-            self.lost = ReadError("closed here")
+            self.lost = ClosedHere("closed here")
         if not self._closed:
             self._closed = True
             if self._timer is not None:

@@ -23,7 +23,7 @@ from dragoman.errors import ConfigError, DragomanError
 from dragoman.transport import Clocks, HeaderList
 from dragoman.transport.direct.answer import Answer
 from dragoman.transport.direct.content import Unpacker, unpacker_for
-from dragoman.transport.direct.faults import Fault, ReadError, RemoteProtocolError, WriteError
+from dragoman.transport.direct.faults import ClosedHere, Fault, ReadError, RemoteProtocolError, WriteError
 from dragoman.transport.direct.loop_connection import LoopConnection, Stopped, connected
 from dragoman.transport.direct.options import DRAIN_LIMIT, FAREWELL, READ_SIZE, Options
 from dragoman.transport.direct.pool import Pool
@@ -168,8 +168,8 @@ class LoopExchange:
             reused = await self._connect(fresh=False)
             try:
                 await self._round_trip()
-            except (ReadError, WriteError, RemoteProtocolError):
-                if not reused or self._answer.begun or self._clocks.aborted:
+            except (ReadError, WriteError, RemoteProtocolError) as error:
+                if not reused or self._answer.begun or self._clocks.aborted or isinstance(error, ClosedHere):
                     raise
                 self._drop()  # the server had closed it while it was idle, and did not see the request
                 self._clocks.reconnect()
@@ -201,6 +201,7 @@ class LoopExchange:
             pool.drop(connection)
         try:
             context = context_for(self._options) if key[0] else None
+            self._clocks.reconnect()  # loading certificates, and this package, is not the network's time
             connection = await self._open(context)
         except BaseException:
             pool.drop()

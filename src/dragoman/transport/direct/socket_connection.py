@@ -24,7 +24,7 @@ from dragoman.errors import Phase
 from dragoman.transport import Clocks
 from dragoman.transport.direct.addresses import Address, literal, new_socket, ordered
 from dragoman.transport.direct.answer import Answer
-from dragoman.transport.direct.faults import ConnectError, Fault, ReadError, WriteError
+from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, ReadError, WriteError
 from dragoman.transport.direct.options import HAPPY_EYEBALLS_DELAY, READ_SIZE, WRITE_SIZE
 from dragoman.transport.direct.request import Key
 from dragoman.transport.direct.tls import TLS, plain_buffer
@@ -106,7 +106,7 @@ class SocketConnection:
             if clocks.aborted:
                 raise Stopped
             if self._shut:  # a body that ends by closing looks complete when we have shut it ourselves
-                raise ReadError("closed here")
+                raise ClosedHere("closed here")
             if not count:
                 answer.eof(ragged=tls is not None)
                 return

@@ -14,7 +14,7 @@ from dragoman.errors import DragomanError
 from dragoman.transport import Clocks, HeaderList, Timeouts
 from dragoman.transport.direct.answer import Answer
 from dragoman.transport.direct.content import Unpacker, unpacker_for
-from dragoman.transport.direct.faults import Fault, ReadError, RemoteProtocolError, WriteError
+from dragoman.transport.direct.faults import ClosedHere, Fault, ReadError, RemoteProtocolError, WriteError
 from dragoman.transport.direct.options import DRAIN_LIMIT, FAREWELL, Options
 from dragoman.transport.direct.pool import Pool
 from dragoman.transport.direct.request import Outgoing
@@ -82,8 +82,8 @@ class ThreadExchange:
             reused = self._connect(fresh=False)
             try:
                 self._round_trip()
-            except (ReadError, WriteError, RemoteProtocolError):
-                if not reused or self._answer.begun or self._clocks.aborted:
+            except (ReadError, WriteError, RemoteProtocolError) as error:
+                if not reused or self._answer.begun or self._clocks.aborted or isinstance(error, ClosedHere):
                     raise
                 self._detach(reusable=False)  # the server had closed it while it was idle, and did not see the request
                 self._clocks.reconnect()
@@ -114,7 +114,9 @@ class ThreadExchange:
             connection.close()
             pool.drop(connection)
         try:
-            connection = connected(key, context_for(self._options) if key[0] else None, self._clocks)
+            context = context_for(self._options) if key[0] else None
+            self._clocks.reconnect()  # loading certificates, and this package, is not the network's time
+            connection = connected(key, context, self._clocks)
         except BaseException:
             pool.drop()
             raise

@@ -1,0 +1,75 @@
+"""A request as the bytes that go out, and what is refused before anything does."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.transport.direct.request import Outgoing
+from dragoman.wire.base import HTTPRequest
+
+
+def outgoing(url: str = "https://api.example", path: str = "/v1", method: str = "POST", body: bytes = b"{}", **headers: str) -> Outgoing:
+    return Outgoing.of(HTTPRequest(method=method, base_url=url, path=path, headers=headers, body=body))
+
+
+def test_whole_head() -> None:
+    assert outgoing(path="/v1?a=b c#x", accept="text/event-stream").head == (
+        b"POST /v1?a=b%20c HTTP/1.1\r\nhost: api.example\r\naccept: text/event-stream\r\ncontent-length: 2\r\n"
+        b"accept-encoding: identity\r\n\r\n"
+    )
+
+
+def test_get_without_a_body() -> None:
+    assert (
+        outgoing(method="GET", body=b"", path="").head == b"GET / HTTP/1.1\r\nhost: api.example\r\naccept-encoding: gzip, deflate\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "host"),
+    [
+        ("https://API.example", (True, "api.example", 443), "api.example"),
+        ("http://api.example:80", (False, "api.example", 80), "api.example"),
+        ("http://api.example:8080", (False, "api.example", 8080), "api.example:8080"),
+        ("https://[::1]:8443", (True, "::1", 8443), "[::1]:8443"),
+        ("https://bücher.example", (True, "xn--bcher-kva.example", 443), "xn--bcher-kva.example"),
+    ],
+)
+def test_host(url: str, key: object, host: str) -> None:
+    request = outgoing(url)
+    assert request.key == key
+    assert f"\r\nhost: {host}\r\n".encode() in request.head
+
+
+def test_given_headers_win() -> None:
+    head = outgoing(Host="other", **{"Accept-Encoding": "gzip", "Content-Length": "2"}).head
+    assert head == b"POST /v1 HTTP/1.1\r\nHost: other\r\nAccept-Encoding: gzip\r\nContent-Length: 2\r\n\r\n"
+
+
+def test_path_cannot_break_out_of_its_line() -> None:
+    assert outgoing(path="/a\x0b b\u2028é%2F").head.startswith(b"POST /a%0B%20b%E2%80%A8%C3%A9%2F HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"url": "ftp://host"}, "base_url must be http:// or https://"),
+        ({"url": "http://ho st"}, "base_url is not a URL"),
+        ({"url": "http://host:99999"}, "base_url is not a URL"),
+        ({"url": "http://" + "ü" * 80}, "base_url is not a URL"),
+        ({"method": "CONNECT"}, "method 'CONNECT'"),
+        ({"method": "GET /x HTTP/1.1\r\n"}, "method"),
+        ({"x\r\ny": "1"}, "the header"),
+        ({"x": "1\r\ny: 2"}, "the header 'x'"),
+        ({"transfer-encoding": "chunked"}, "the header 'transfer-encoding'"),
+        ({"content-length": "3"}, "the header 'content-length'"),
+    ],
+)
+def test_what_cannot_be_sent(options: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        outgoing(**options)  # type: ignore[arg-type]
+
+
+def test_repr_shows_no_secret() -> None:
+    assert "secret" not in repr(outgoing("https://u:secret@h", "/secret", body=b"secret", **{"x-api-key": "secret"}))
