@@ -116,6 +116,10 @@ def check_told(answer: Answer, body: bytes, notices: Any, wire: Wire, *, as_text
     codes = {notice.code for notice in notices if isinstance(notice, Notice)}
     strings = said(body, wire.name).strings
     for block in answer.message.content:
+        if isinstance(block, Text | ToolUse) and set(block.extra) - {wire.name, "dragoman"}:
+            assert "extra_left_out" in codes, answer.exchange.name
+        if isinstance(block, Text) and block.citations and block.text.strip():
+            assert "citations_left_out" in codes, answer.exchange.name
         match block:
             case Text(text) | Refusal(text):
                 assert not text.strip() or any(text.rstrip() in string for string in strings), answer.exchange.name

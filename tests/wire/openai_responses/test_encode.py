@@ -496,7 +496,8 @@ def test_blocks_that_only_another_provider_understands_are_left_out_and_reported
         origin=CLAUDE,
     )
     assert body("q", turn)["input"][1:] == [{"type": "message", "role": "assistant", "content": "so"}]
-    assert notices("q", turn) == [("block_left_out", f"messages[1].content[{n}]") for n in range(4)]
+    left_out = [("block_left_out", f"messages[1].content[{n}]") for n in range(4)]
+    assert notices("q", turn) == [*left_out, ("citations_left_out", "messages[1].content[4]")]
 
 
 def test_an_unfinished_call_of_a_provider_tool_is_left_out() -> None:

@@ -213,7 +213,10 @@ def _text(w: Writer, block: Text, turn: _Turn) -> None:
     part = w.finish({"type": "text", "text": block.text}, {} if w.origin_known else block.extra, block.cache)
     turn.plain = turn.plain and len(part) == 2
     turn.parts.append(part)
-    turn.citations += [citation for citation in block.citations if citation.kind in _ANNOTATIONS]
+    if block.citations and w.native:
+        turn.citations += [citation for citation in block.citations if citation.kind in _ANNOTATIONS]
+    elif block.citations:
+        w.note("citations_left_out", "citations in the form of another provider are left out")
 
 
 def _refusal(w: Writer, block: Refusal, turn: _Turn) -> None:
@@ -266,7 +269,7 @@ def _detail(detail: dict[str, Any], block: Thinking) -> WireObject:
 
 
 def _tool_use(w: Writer, block: ToolUse, turn: _Turn) -> None:
-    own = w.own(block.extra) if w.native else {}
+    own = _own_call(w, block)
     kind = own.get("kind")
     if kind == "custom" and list(block.input) == ["input"] and isinstance(block.input["input"], str):
         _call(w, block, own, {"type": "custom", "custom": {"name": block.name, "input": block.input["input"]}}, turn)
@@ -278,7 +281,13 @@ def _invalid_tool_use(w: Writer, block: InvalidToolUse, turn: _Turn) -> None:
     if block.extra.get("dragoman", {}).get("server_tool"):
         w.left_out("a call of a server's tool")
         return
-    _function(w, block, w.own(block.extra) if w.native else {}, w.arguments({INVALID_JSON: block.raw}), turn)
+    _function(w, block, _own_call(w, block), w.arguments({INVALID_JSON: block.raw}), turn)
+
+
+def _own_call(w: Writer, block: ToolUse | InvalidToolUse) -> dict[str, Any]:
+    """What a call carries for this host; that of another host of the dialect means nothing here."""
+    own = w.own(block.extra) if block.extra else {}
+    return own if w.native else {}
 
 
 def _function(w: Writer, block: ToolUse | InvalidToolUse, own: dict[str, Any], arguments: str, turn: _Turn) -> None:

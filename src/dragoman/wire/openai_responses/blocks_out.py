@@ -20,6 +20,7 @@ from dragoman.fragments import parse_input, scrub
 from dragoman.message import (
     Audio,
     Block,
+    Extra,
     Image,
     InvalidToolUse,
     Message,
@@ -102,6 +103,7 @@ class ItemWriter:
         self._own = origin is None or (origin.wire == WIRE and origin.provider == self._provider)
         self._anonymous = self._drop_ids or not self._own
         first = len(self.items)
+        self._report_extra(message.extra, f"{self._path}.extra")
         if message.role == "assistant":
             self._assistant(message)
         else:
@@ -134,6 +136,7 @@ class ItemWriter:
         parts: list[_ITEM] = []
         for position, block in enumerate(message.content):
             path = f"{self._path}.content[{position}]"
+            self._report_extra(getattr(block, "extra", None), path)
             if isinstance(block, ToolResult):
                 self._flush(shell, parts)
                 self.items.append(self._result(block, path))
@@ -160,6 +163,7 @@ class ItemWriter:
         open_item: _ITEM | None = None
         for position, block in enumerate(message.content):
             path = f"{self._path}.content[{position}]"
+            self._report_extra(getattr(block, "extra", None), path)
             part = self._output_part(block, path)
             if part is not None:
                 open_item = self._append_part(open_item, block, part)
@@ -175,6 +179,8 @@ class ItemWriter:
         """The content part that a block is in an assistant message, or None if it is an item of its own."""
         match block:
             case Text():
+                if block.citations and not (self._own and WIRE in block.extra):
+                    self._note("citations_left_out", "citations in the form of another provider are left out", path=path)
                 return self._parts.output_text(block, own=self._own)
             case Refusal():
                 return self._parts.refusal(block, own=self._own)
@@ -309,6 +315,11 @@ class ItemWriter:
             self.items.append(block.data)
 
     # ---- reports
+
+    def _report_extra(self, extra: Extra | None, path: str) -> None:
+        for name in extra or ():
+            if name not in (WIRE, "dragoman"):
+                self._note("extra_left_out", f"what a block or message carries for the {name} dialect is left out", path=path)
 
     @property
     def notices(self) -> list[Notice]:
