@@ -39,7 +39,10 @@ coverage: $(VENV)/.developed model  ## the tests, and how much of src they reach
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-bench-quick: $(VENV)/.developed  ## what decoding, folding and importing cost, in under a minute
+bench: $(VENV)/.developed  ## measure everything, the peers too, and write docs/benchmarks.md
+	$(BIN)/python bench/run.py --page
+
+bench-quick: $(VENV)/.developed  ## the shape of our own costs, in under a minute: what CI runs
 	$(BIN)/python bench/quick.py
 
 bench: $(VENV)/.developed  ## dragoman beside a raw socket and its peers; takes long, builds an environment for each peer

@@ -67,6 +67,7 @@ class Case:
     tls: bool = False
     environ: dict[str, str] = field(default_factory=dict)
     extra: str = ""
+    fresh: bool = False
 
     @property
     def ready(self) -> dict[str, Any]:
@@ -140,6 +141,7 @@ CASES: tuple[Case, ...] = (
         "MB",
         _growth,
         rounds=1,
+        fresh=True,
     ),
     Case(
         "send",
@@ -169,6 +171,7 @@ CASES: tuple[Case, ...] = (
         "MB",
         _growth,
         rounds=1,
+        fresh=True,
         warm={"do": "astream", "answer": ["text", 1_000]},
     ),
     _text("telemetry", "Telemetry off and on: full speed, sync", "stream", 2_000, 3, who=("httpx2", "traced"), extra="otel"),

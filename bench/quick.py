@@ -1,164 +1,221 @@
-"""`make bench-quick`: what decoding, folding and importing cost, and the shape of it, in under a minute.
+"""`make bench-quick`: the shape of our own costs, without peers, in under a minute.
 
 Everything is a ratio of two things measured side by side in this run, in CPU time, best of several rounds: absolute figures of a busy
-machine mean nothing. Exits with 1 if a shape is broken: not linear, more modules than allowed, too far from a bare decode.
+machine mean nothing. What takes part over loopback reads from the mock server, which is a process of its own. Exits with 1 if a shape is
+broken: not linear, too far from a bare decode or from the raw reader, more modules or a dearer import than allowed.
 """
 
 from __future__ import annotations
 
-import json
-import statistics
+import asyncio
+import gc
+import os
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import msgspec
+os.environ["BENCH_TRANSPORT"] = "httpx2"
+sys.path.insert(0, str(Path(__file__).parent))
 
-from dragoman import Accumulator, Response
+from bare import decoder
+from clients import ours, raw
+from dragoman import Request
+from dragoman.history import problems
 from dragoman.wire.anthropic import AnthropicWire
+from material import Answer, history, tools
+from run import serving
 
 ROUNDS = 7
-STREAM = 20_000
-LIMITS = {
-    "codec / bare decode": 5.0,
-    "tool input 50,000 / 10,000 fragments": 7.5,
-    "text 100,000 / 20,000 deltas": 7.5,
-    "history 2,000 / 400 messages, encode": 7.5,
-    "modules after import": 200,
-    "import over bare Python, ms of CPU": 40,
+CHUNK = 64 * 1024
+LIMITS: dict[str, float] = {
+    "codec / bare decode, 64 KiB per read": 5.0,
+    "codec / bare decode, one event per read": 10.0,
+    "text, 5 times the deltas": 7.5,
+    "tool input, 5 times the fragments": 7.5,
+    "blocks, 5 times as many": 7.5,
+    "history, 5 times as long: validate and encode": 7.5,
+    "concurrent streams, 5 times as many": 10.0,
+    "paced streams, httpx2 / raw reader": 14.0,
+    "paced streams, direct / raw reader": 6.0,
+    "request of 1.1 MB / its bare JSON encoding": 8.0,
+    "modules after import": 200.0,
+    "import / import of asyncio, ssl and json": 1.5,
+    "dragoman --help / a bare typer app": 1.5,
 }
-"""What must hold. The linear ones compare five times the work: 5 is linear, 25 quadratic."""
+"""What must hold. Five times the work costs 5 if it is linear, 25 if quadratic; the rest are yardsticks that any machine has."""
 
-
-def sse(event: dict[str, Any]) -> bytes:
-    return f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
-
-
-def stream_of(block: dict[str, Any], deltas: list[dict[str, Any]]) -> tuple[bytes, list[bytes]]:
-    """A whole stream, and the bare payloads of its deltas."""
-    frames = [sse({"type": "content_block_delta", "index": 0, "delta": delta}) for delta in deltas]
-    head = {
-        "id": "m",
-        "type": "message",
-        "role": "assistant",
-        "model": "c",
-        "content": [],
-        "usage": {"input_tokens": 1, "output_tokens": 1},
-    }
-    start = sse({"type": "message_start", "message": head}) + sse({"type": "content_block_start", "index": 0, "content_block": block})
-    end = sse({"type": "content_block_stop", "index": 0})
-    end += sse({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}})
-    return start + b"".join(frames) + end + sse({"type": "message_stop"}), [frame.split(b"data: ")[1].strip() for frame in frames]
-
-
-def text_stream(count: int) -> tuple[bytes, list[bytes]]:
-    return stream_of({"type": "text", "text": ""}, [{"type": "text_delta", "text": f" word{n % 97}"} for n in range(count)])
-
-
-def tool_stream(count: int) -> bytes:
-    pieces = ['{"text": "', *["abcdefgh"] * (count - 2), '"}']
-    block = {"type": "tool_use", "id": "t", "name": "write", "input": {}}
-    return stream_of(block, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces])[0]
-
-
-def fold(data: bytes, chunk: int = 65536) -> Response:
-    """Bytes to the final response, as a driver does it."""
-    decoder = AnthropicWire().decoder(headers={"content-type": "text/event-stream"})
-    accumulator = Accumulator()
-    push = accumulator.push
-    for at in range(0, len(data), chunk):
-        for event in decoder.feed(data[at : at + chunk]):
-            push(event)
-    for event in decoder.close():
-        push(event)
-    return accumulator.response()
-
-
-class TextDelta(msgspec.Struct, tag="text_delta"):
-    text: str
-
-
-class InputDelta(msgspec.Struct, tag="input_json_delta"):
-    partial_json: str
-
-
-class Delta(msgspec.Struct, tag="content_block_delta"):
-    index: int
-    delta: TextDelta | InputDelta
+TYPER_APP = """
+import typer
+app = typer.Typer(help="An app.")
+inner = typer.Typer(help="More.")
+app.add_typer(inner, name="inner")
+def add(where, name):
+    @where.command(name)
+    def command(what: str = typer.Argument("", help="what"), how: str = typer.Option("", help="how"), loud: bool = False) -> None:
+        "Do something."
+for name in ("one", "two", "three", "four"):
+    add(app, name)
+    add(inner, name)
+app(["--help"])
+"""
 
 
 def cpu(work: Callable[[], object]) -> float:
+    """Seconds of CPU."""
+    gc.collect()
     began = time.process_time()
     work()
     return time.process_time() - began
 
 
-def interleaved(*works: Callable[[], object]) -> list[float]:
+def interleaved(*works: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
     """The best CPU time of each, the rounds taking turns."""
-    rounds = [[cpu(work) for work in works] for _ in range(ROUNDS)]
-    return [min(times) for times in zip(*rounds, strict=True)]
+    times = [[cpu(work) for work in works] for _ in range(rounds)]
+    return [min(each) for each in zip(*times, strict=True)]
 
 
-def codec() -> tuple[float, float]:
-    """The ratio to a bare typed decode of the same events, and microseconds per delta."""
-    data, payloads = text_stream(STREAM)
-    decode = msgspec.json.Decoder(Delta).decode
-    assert len(fold(data).text) == sum(len(f" word{n % 97}") for n in range(STREAM))
-    bare, whole = interleaved(lambda: [decode(payload) for payload in payloads], lambda: fold(data))
-    return whole / bare, whole / STREAM * 1e6
+def over(numerator: Callable[[], object], denominator: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """How many times the cost."""
+    above, below = interleaved(numerator, denominator, rounds=rounds)
+    return above / below
 
 
-def growth(small: Callable[[], object], large: Callable[[], object]) -> float:
-    one, five = interleaved(small, large)
-    return five / one
+def read_at(data: bytes, size: int = CHUNK) -> list[bytes]:
+    """The bytes as reads bring them."""
+    return [data[at : at + size] for at in range(0, len(data), size)]
 
 
-def history(count: int) -> Callable[[], object]:
-    from dragoman import Message, Request, ToolUse, tool_result, user
+def folds(answer: Answer) -> Callable[[], object]:
+    """Bytes to the final response, checked once."""
+    chunks = read_at(b"".join(answer.events()))
+    assert ours.codec(chunks) == answer.content()
+    return lambda: ours.codec(chunks)
 
-    turns: list[Message] = []
-    for n in range(count // 2):
-        call = ToolUse(f"toolu_{n}", "read", {"path": f"/src/file{n}.py", "lines": [n, n + 20]})
-        turns += [Message("assistant", ["Looking.", call]), user(tool_result(call, "x" * 1000))]
-    request = Request([user("go"), *turns], model="claude-test-1")
+
+def codec(found: dict[str, float]) -> float:
+    """Against a bare typed decode; returns microseconds per delta."""
+    answer = Answer("text", 20_000)
+    events, payloads, decode = answer.events(), answer.payloads(), decoder()
+    chunks = read_at(b"".join(events))
+    bare, whole, single = interleaved(
+        lambda: [decode(payload) for payload in payloads], lambda: ours.codec(chunks), lambda: ours.codec(events)
+    )
+    found["codec / bare decode, 64 KiB per read"] = whole / bare
+    found["codec / bare decode, one event per read"] = single / bare
+    return whole / answer.count * 1e6
+
+
+def many_blocks(count: int) -> Callable[[], object]:
+    """An answer of so many blocks of one delta each."""
+    events = Answer("text", 1).events()
+    head, block, tail = events[:1], [events[1], events[3], events[4]], events[5:]
+    numbered = [frame.replace(b'"index":0', b'"index":%d' % n) for n in range(count) for frame in block]
+    chunks = read_at(b"".join([*head, *numbered, *tail]))
+    return lambda: ours.codec(chunks)
+
+
+def request_of(messages: int, text: int = 200) -> Request:
+    """A conversation with tool calls."""
+    turns, offered = ours.conversation(history(messages, text), tools())
+    return Request(turns, model=Answer("text", 1).model, tools=offered)
+
+
+def prepares(request: Request) -> Callable[[], object]:
+    """Validate and write a request."""
     wire = AnthropicWire()
-    return lambda: wire.encode(request, stream=True)
+    assert not problems(request, wire)
+    return lambda: (problems(request, wire), wire.encode(request, stream=True))
 
 
-def imports() -> tuple[float, int]:
-    """Milliseconds of CPU that `import dragoman` costs over bare Python, and the modules loaded after it."""
-    code = "import resource,sys\n{}\nu=resource.getrusage(resource.RUSAGE_SELF)\nprint(u.ru_utime+u.ru_stime,len(sys.modules))"
+def linear(found: dict[str, float]) -> None:
+    """Five times the work against once."""
+    found["text, 5 times the deltas"] = over(folds(Answer("text", 50_000)), folds(Answer("text", 10_000)))
+    found["tool input, 5 times the fragments"] = over(folds(Answer("tool", 50_000)), folds(Answer("tool", 10_000)))
+    found["blocks, 5 times as many"] = over(many_blocks(5_000), many_blocks(1_000))
+    long, short = prepares(request_of(1_999)), prepares(request_of(399))
+    found["history, 5 times as long: validate and encode"] = over(long, short)
 
-    def run(line: str) -> tuple[float, int]:
-        seconds, modules = subprocess.run(
-            [sys.executable, "-c", code.format(line)], capture_output=True, check=True, text=True
-        ).stdout.split()
-        return float(seconds), int(modules)
 
-    run("import dragoman")  # writes the bytecode
-    pairs = [(run("pass")[0], *run("import dragoman")) for _ in range(9)]
-    return statistics.median(with_[1] - with_[0] for with_ in pairs) * 1e3, pairs[0][2]
+def building(found: dict[str, float]) -> None:
+    """A long request against msgspec writing the same JSON from dicts."""
+    import msgspec
+
+    request = request_of(999, 1_950)
+    body = msgspec.json.decode(AnthropicWire().encode(request, stream=True).body)
+    found["request of 1.1 MB / its bare JSON encoding"] = over(prepares(request), lambda: msgspec.json.encode(body))
+
+
+def loopback(found: dict[str, float]) -> None:
+    """Over the mock server: many streams at once, and streams whose events come one at a time."""
+    with serving() as server, asyncio.Runner() as runner:
+        floor = raw.Client(server.http)
+        contestants: dict[str, Any] = {"httpx2": ours.Client(server.http)}
+        if (Path(ours.__file__).parents[2] / "src" / "dragoman" / "transport" / "direct").exists():
+            os.environ["BENCH_TRANSPORT"] = "direct"
+            contestants["direct"] = ours.Client(server.http)
+
+        def streams(client: Any, answer: Answer, count: int) -> Callable[[], object]:
+            async def all_at_once() -> None:
+                for result in await asyncio.gather(*(client.astream(answer.model) for _ in range(count))):
+                    assert client.check(result, answer)
+
+            runner.run(all_at_once())  # connections are there
+            return lambda: runner.run(all_at_once())
+
+        paced = Answer("text", 25, 8, 20)
+        works = {name: streams(client, paced, 100) for name, client in contestants.items()}
+        bottom, *times = interleaved(streams(floor, paced, 100), *works.values(), rounds=3)
+        for name, seconds in zip(works, times, strict=True):
+            found[f"paced streams, {name} / raw reader"] = seconds / bottom
+        short, client = Answer("text", 20), contestants["httpx2"]
+        found["concurrent streams, 5 times as many"] = over(streams(client, short, 250), streams(client, short, 50), rounds=3)
+
+
+def children(code: str) -> tuple[float, str]:
+    """CPU seconds of a Python process that runs this, and what it printed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, printed
+
+
+def starting(found: dict[str, float]) -> float:
+    """Imports and the command line, best of several processes that take turns; returns milliseconds of `import dragoman`."""
+    codes = {
+        "bare": "pass",
+        "import": "import dragoman",
+        "yardstick": "import asyncio, ssl, json",
+        "help": "import sys; sys.argv = ['dragoman', '--help']; from dragoman.cli import main; main()",
+        "typer": TYPER_APP,
+    }
+    for code in codes.values():
+        children(code)  # writes the bytecode
+    rounds = [{name: children(code)[0] for name, code in codes.items()} for _ in range(ROUNDS)]
+    best = {name: min(times[name] for times in rounds) for name in codes}
+    found["modules after import"] = float(children("import dragoman, sys; print(len(sys.modules))")[1])
+    found["import / import of asyncio, ssl and json"] = (best["import"] - best["bare"]) / (best["yardstick"] - best["bare"])
+    found["dragoman --help / a bare typer app"] = best["help"] / best["typer"]
+    return (best["import"] - best["bare"]) * 1e3
 
 
 def main() -> int:
-    ratio, micros = codec()
-    milliseconds, modules = imports()
-    small_tool, large_tool = tool_stream(10_000), tool_stream(50_000)
-    small_text, large_text = text_stream(20_000)[0], text_stream(100_000)[0]
-    found = {
-        "codec / bare decode": ratio,
-        "tool input 50,000 / 10,000 fragments": growth(lambda: fold(small_tool), lambda: fold(large_tool)),
-        "text 100,000 / 20,000 deltas": growth(lambda: fold(small_text), lambda: fold(large_text)),
-        "history 2,000 / 400 messages, encode": growth(history(400), history(2_000)),
-        "modules after import": float(modules),
-        "import over bare Python, ms of CPU": milliseconds,
-    }
+    """Measure, print, and say with the exit code whether all holds."""
+    began = time.monotonic()
+    found: dict[str, float] = {}
+    micros = codec(found)
+    linear(found)
+    building(found)
+    loopback(found)
+    milliseconds = starting(found)
     broken = [name for name, value in found.items() if value > LIMITS[name]]
-    for name, value in found.items():
-        print(f"{'BROKEN ' if name in broken else ''}{name:40} {value:8.2f}   at most {LIMITS[name]:g}")
-    print(f"({micros:.2f} microseconds of CPU per delta, bytes to response, in this run)")
+    for name, limit in LIMITS.items():
+        if name in found:
+            print(f"{'BROKEN ' if name in broken else ''}{name:48} {found[name]:8.2f}   at most {limit:g}")
+    print(f"(codec {micros:.2f} µs of CPU per delta, import {milliseconds:.0f} ms, in this run of {time.monotonic() - began:.0f} s)")
     return 1 if broken else 0
 
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from cases import CASES, CONTESTANTS, FREE, Case, Contestant
 from environments import ROOT, extra, installed, python
@@ -78,11 +78,16 @@ class Process:
             raise DroppedOutError("failed: " + (self._errors.read().strip().splitlines() or ["no reason given"])[-1][:200])
         return json.loads(line)
 
+    @property
+    def ended(self) -> bool:
+        """Whether it is at work no more."""
+        return self._process.poll() is not None
+
     def end(self) -> None:
         """Stop it."""
         if self._process.poll() is None:
             self._process.kill()
-        self._process.communicate()
+        self._process.wait()
 
 
 def environment(contestant: Contestant, server: Server, more: str = "") -> dict[str, str]:
@@ -119,22 +124,50 @@ def serving() -> Iterator[Server]:
             process.communicate()
 
 
-def run_case(case: Case, contestants: list[Contestant], server: Server, *, rounds: int, patience: float) -> dict[str, Any]:
+class Crew:
+    """The processes of a run: a contestant keeps its process from case to case, except where memory is measured. Ended by `with`."""
+
+    def __init__(self, server: Server, patience: float) -> None:
+        self._server = server
+        self._patience = patience
+        self._processes: dict[tuple[str, bool, str], Process] = {}
+
+    def get(self, contestant: Contestant, case: Case) -> Process:
+        """A process for this case. Raises DroppedOutError, CalledProcessError if its environment cannot be built."""
+        key = contestant.key, case.tls, case.extra
+        process = self._processes.get(key)
+        if process is not None and (case.fresh or process.ended):
+            process.end()
+            process = None
+        if process is None:
+            process = self._processes[key] = Process(contestant, case, self._server, self._patience)
+        return process
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.end()
+
+
+def run_case(case: Case, contestants: list[Contestant], crew: Crew, *, rounds: int) -> dict[str, Any]:
     """One case: for each contestant the figure of every round, or why it has none."""
     found: dict[str, Any] = {}
     running: dict[str, Process] = {}
     for contestant in contestants:
         if contestant.key in case.who:
             try:
-                running[contestant.key] = process = Process(contestant, case, server, patience)
+                process = crew.get(contestant, case)
                 process.ask(case.ready)
+                running[contestant.key] = process
                 found[contestant.key] = {"values": [], "first": [], "whole": []}
             except (DroppedOutError, subprocess.CalledProcessError) as error:
-                running.pop(contestant.key, None)
                 found[contestant.key] = {"failed": str(error)}
     for turn in range(rounds):
         order = list(running)
-        for key in order[turn % len(order) :] + order[: turn % len(order)] if order else []:
+        first = turn % max(len(order), 1)
+        for key in order[first:] + order[:first]:
             try:
                 reply = running[key].ask(case.job)
             except DroppedOutError as error:
@@ -147,8 +180,6 @@ def run_case(case: Case, contestants: list[Contestant], server: Server, *, round
             else:
                 entry["first"] += reply.get("first", [])
                 entry["whole"] += reply["whole"]
-    for process in running.values():
-        process.end()
     for entry in found.values():
         _summarise(entry)
     return found
@@ -207,7 +238,7 @@ def main() -> int:
     wanted = [name for name in options.cases.split(",") if name]
     results = json.loads(options.merge.read_text()) if options.merge else {"cases": {}, "runs": []}
     began, load = datetime.now(UTC), os.getloadavg()
-    with serving() as server:
+    with serving() as server, Crew(server, options.patience) as crew:
         if not wanted or "cold" in wanted:
             print("cold starts", file=sys.stderr, flush=True)
             results["cold"] = cold_starts(contestants, server, options.rounds or COLD_ROUNDS)
@@ -216,7 +247,7 @@ def main() -> int:
                 continue
             clock = time.monotonic()
             rounds = min(options.rounds, case.rounds) or case.rounds
-            found = results["cases"][case.key] = run_case(case, contestants, server, rounds=rounds, patience=options.patience)
+            found = results["cases"][case.key] = run_case(case, contestants, crew, rounds=rounds)
             figures = ", ".join(f"{key} {entry['median']:.3g}" if "median" in entry else f"{key}: -" for key, entry in found.items())
             print(f"{case.title} ({case.unit}; {time.monotonic() - clock:.0f} s): {figures}", file=sys.stderr, flush=True)
     results["runs"].append(

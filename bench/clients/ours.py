@@ -119,9 +119,7 @@ class Client:
 
     def conversation(self) -> Any:
         """The long history in our types."""
-        return [Message(turn["role"], _blocks(turn["content"])) for turn in history()], [
-            Tool(tool["name"], tool["description"], tool["input_schema"]) for tool in tools()
-        ]
+        return conversation(history(), tools())
 
     def send(self, conversation: Any, model: str) -> str:
         """Send it, without streaming."""
@@ -135,19 +133,28 @@ class Client:
         messages, offered = conversation
         return _content(self._offline.complete(Request(messages, model=model, tools=offered, max_tokens=1024), stream=False))
 
-    # ---- the codec alone
-
     def codec(self, chunks: list[bytes]) -> str:
         """Bytes to the final response, without a network."""
-        decoder = AnthropicWire().decoder(headers={"content-type": "text/event-stream"})
-        accumulator = Accumulator()
-        push = accumulator.push
-        for chunk in chunks:
-            for event in decoder.feed(chunk):
-                push(event)
-        for event in decoder.close():
+        return codec(chunks)
+
+
+def codec(chunks: list[bytes]) -> str:
+    """Bytes to the content of the final response, as a driver does it."""
+    decoder = AnthropicWire().decoder(headers={"content-type": "text/event-stream"})
+    accumulator = Accumulator()
+    push = accumulator.push
+    for chunk in chunks:
+        for event in decoder.feed(chunk):
             push(event)
-        return _content(accumulator.response())
+    for event in decoder.close():
+        push(event)
+    return _content(accumulator.response())
+
+
+def conversation(turns: list[dict[str, Any]], offered: list[dict[str, Any]]) -> tuple[list[Message], list[Tool]]:
+    """A history and tools in our types."""
+    messages = [Message(turn["role"], _blocks(turn["content"])) for turn in turns]
+    return messages, [Tool(tool["name"], tool["description"], tool["input_schema"]) for tool in offered]
 
 
 def _blocks(content: Any) -> Any:
