@@ -75,7 +75,7 @@ class Answer:
         self.excess = False
         """Whether bytes came after the end."""
         self.fault: Fault | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._limit = max_header_bytes
         self._bodiless = bodiless
         self._raw_headers: list[tuple[bytes, bytes]] = []
@@ -92,7 +92,8 @@ class Answer:
 
     def feed(self, data: memoryview | bytes) -> None:
         """Take bytes; nothing of them is kept but copies."""
-        if self.fault is not None:
+        parser = self._parser
+        if self.fault is not None or parser is None:
             return
         if self.complete:
             self.excess = True
@@ -103,7 +104,7 @@ class Answer:
                 self.fault = RemoteProtocolError("not HTTP")
                 return
         try:
-            self._parser.feed_data(data)
+            parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
             raise (error.__context__ or error) from None  # KeyboardInterrupt, MemoryError
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -139,6 +140,10 @@ class Answer:
         self.size = 0
         return data
 
+    def release(self) -> None:
+        """Nothing more will be fed. Frees the parser, which holds this object as this holds it."""
+        self._parser = None
+
     # ---- called by the parser
 
     def on_message_begin(self) -> None:
@@ -160,22 +165,22 @@ class Answer:
             self._raw_headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        if self.complete or self.fault is not None:
-            return
         parser = self._parser
+        if self.complete or self.fault is not None or parser is None:
+            return
         status = parser.get_status_code()
         raw, self._raw_headers = self._raw_headers, []
-        if status < 200:
-            self._interim = True
-            if status < 100 or status == _SWITCHING:
-                self.fault = RemoteProtocolError("a status that cannot be")
-            return
         headers = [(name.decode("latin-1"), value.strip(b" \t").decode("latin-1")) for name, value in raw]
         names = [name.lower() for name, _ in headers]
         codings = [raw[at][1].rstrip(b" ").lower() for at, name in enumerate(names) if name == "transfer-encoding"]
         # `chunked` and a tab: llhttp does not take it for chunked, others do; such a body could be read in two ways
         if parser.get_http_version() not in _VERSIONS or codings not in ([], [b"chunked"]):
             self.fault = RemoteProtocolError("a version or transfer coding that was not asked for")
+            return
+        if status < 200:
+            self._interim = True
+            if status < 100 or status == _SWITCHING:
+                self.fault = RemoteProtocolError("a status that cannot be")
             return
         self.status, self.headers, self.head = status, headers, True
         closing = any(name == "connection" and "close" in headers[at][1].lower() for at, name in enumerate(names))

@@ -147,6 +147,11 @@ class LoopConnection(asyncio.BufferedProtocol):
         if self._paused:
             self._resume()
 
+    @property
+    def settled(self) -> bool:
+        """Whether the connection is open and the request has left, so that another may follow."""
+        return self.lost is None and self._transport is not None and not self._transport.get_write_buffer_size()
+
     def alive(self) -> bool:
         """Whether nothing has come on this idle connection, also nothing that the loop has not seen yet: neither an end nor bytes."""
         if self.lost is not None or self._closed:
@@ -467,6 +472,11 @@ async def _connect(loop: asyncio.AbstractEventLoop, address: Address) -> socket.
     sock = new_socket(address[0])
     try:
         await loop.sock_connect(sock, address[1])
+    except OSError as error:
+        sock.close()
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno)) from None  # asyncio's own words hold the address, not the reason
     except BaseException:
         sock.close()
         raise

@@ -340,9 +340,10 @@ class LoopExchange:
             return
         self._over, self._finished = True, finished
         connection, self._connection = self._connection, None
+        self._answer.release()
         if connection is None:
             return
-        if finished and self._answer.reusable and connection.lost is None:
+        if finished and self._answer.reusable and connection.settled:
             connection.rest()
             close_all(self._here.pool.give_back(connection))
         else:
@@ -352,6 +353,7 @@ class LoopExchange:
 
     def _drop(self) -> None:
         """Let go of a connection that was dead from the beginning."""
+        self._answer.release()
         connection, self._connection = self._connection, None
         if connection is not None:
             self._here.pool.drop(connection)

@@ -255,6 +255,7 @@ class ThreadExchange:
     def _detach(self, *, reusable: bool) -> None:
         with self._holding:  # from here on, no abort of this call reaches the connection
             connection, self._connection = self._connection, None
+        self._answer.release()
         if connection is None:
             return
         if reusable:
