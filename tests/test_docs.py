@@ -17,7 +17,14 @@ from tests.test_local import real
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN = [ROOT / "README.md", ROOT / "docs" / "tutorial" / "first-answer.md"]
-"""Pages whose Python code runs from top to bottom."""
+"""Pages whose Python code runs from top to bottom, with the local model."""
+
+ALONE = [
+    ROOT / "docs" / "how-to" / "cassettes.md",
+    ROOT / "docs" / "how-to" / "switch-providers.md",
+    ROOT / "docs" / "explanation" / "design.md",
+]
+"""Pages whose Python code runs from top to bottom and needs nothing."""
 
 
 def name(page: Path) -> str:
@@ -53,6 +60,14 @@ def test_python_code_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> Non
         exec(compile(code, f"{page.name}#{number}", "exec"), names)
 
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.parametrize("page", ALONE, ids=name)
+def test_python_code_runs_without_a_model(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for number, code in enumerate(blocks(page)):
+        exec(compile(code, f"{page.name}#{number}", "exec"), names)
 
 
 @pytest.mark.local
