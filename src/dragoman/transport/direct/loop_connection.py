@@ -16,6 +16,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from math import inf
+from typing import Literal, TypeAlias
 from weakref import WeakSet
 
 from dragoman.errors import ConfigError, Phase
@@ -28,6 +29,8 @@ from dragoman.transport.direct.request import Key
 from dragoman.transport.direct.tls import TLS
 
 __all__ = ["LoopConnection", "Stopped", "connected"]
+
+Wants: TypeAlias = Literal["head", "body", "write"]
 
 
 class Stopped(Fault):
@@ -88,7 +91,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         self._tls: TLS | None = None
         self._handshake: asyncio.Future[None] | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._wants = "head"
+        self._wants: Wants = "head"
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = inf
         self._phase: Phase = "connect"
@@ -127,7 +130,7 @@ class LoopConnection(asyncio.BufferedProtocol):
             except ssl.SSLError as error:
                 raise WriteError("TLS") from error
             while self._write_paused and self.lost is None and not answer.head and answer.fault is None:
-                await self._wait("write")
+                await self.wait("write")
 
     async def wait_head(self) -> None:
         """Wait until the head of the answer has come, or a fault. Raises as `send`."""
@@ -136,11 +139,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         while not answer.head and answer.fault is None:
             if self.lost is not None:
                 raise self.lost
-            await self._wait("head")
-
-    async def wait_body(self) -> None:
-        """Wait until there is something to take of the body, or it is at its end, or a fault. Raises as `send`."""
-        await self._wait("body")
+            await self.wait("head")
 
     def resume(self) -> None:
         """The consumer has taken what there was."""
@@ -189,7 +188,10 @@ class LoopConnection(asyncio.BufferedProtocol):
 
     # ---- waiting
 
-    async def _wait(self, wants: str) -> None:
+    async def wait(self, wants: Wants) -> None:
+        """Wait until there is something to take of the body or it is at its end ("body"), the head has come ("head"), or the peer takes
+        more of the request ("write"); for a fault in any case. Raises Stopped; cancellation passes, and closes the connection.
+        """
         clocks = self.clocks
         assert clocks is not None
         if clocks.aborted:

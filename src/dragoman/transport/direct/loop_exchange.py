@@ -266,29 +266,26 @@ class LoopExchange:
             elif answer.complete:
                 self._end()
             else:
-                await self._more(answer)
+                connection = self._connection
+                assert connection is not None
+                fault: Fault | None = answer.fault or connection.lost
+                if fault is None:
+                    self._reading = True
+                    try:
+                        await connection.wait("body")
+                    except Fault as error:
+                        fault = error
+                    except BaseException:  # the task is being cancelled
+                        self._let_go(finished=False)
+                        raise
+                    finally:
+                        self._reading = False
+                if fault is not None and not self._over:
+                    raise self._failed(fault) from _cause(fault)
         if self._cut or (self._clocks.aborted and not self._finished):
             self._cut = False
             raise aborted()
         raise StopAsyncIteration
-
-    async def _more(self, answer: Answer) -> None:
-        connection = self._connection
-        assert connection is not None
-        fault = answer.fault or connection.lost
-        self._reading = True
-        try:
-            if fault is not None:
-                raise fault
-            await connection.wait_body()
-        except Fault as error:
-            if not self._over:
-                raise self._failed(error) from _cause(error)
-        except BaseException:  # the task is being cancelled
-            self._let_go(finished=False)
-            raise
-        finally:
-            self._reading = False
 
     async def read(self) -> bytes:
         """The rest of the body, whole."""
@@ -314,7 +311,7 @@ class LoopExchange:
             if size > DRAIN_LIMIT:
                 return
             connection.resume()
-            await connection.wait_body()
+            await connection.wait("body")
 
     # ---- the end
 
