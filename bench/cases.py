@@ -87,6 +87,11 @@ def _text(key: str, title: str, do: str, count: int, times: int, **more: Any) ->
     return Case(key, title, {"do": do, "answer": ["text", count], "times": times}, "µs/delta", _cpu_per(count * times), **more)
 
 
+def _over_bare(key: str, title: str, **more: Any) -> Case:
+    job = {"do": "over_bare", "answer": ["text", 5_000], "times": 4, **more}
+    return Case(key, title, job, "times", lambda reply: reply["ratio"], who=("httpx2",))
+
+
 def _tool(count: int, size: int, times: int) -> Case:
     title = f"Tool input, {count:,} fragments of {size} bytes, async"
     job = {"do": "astream", "answer": ["tool", count, size], "times": times}
@@ -108,7 +113,8 @@ CASES: tuple[Case, ...] = (
         _cpu_per(20_000),
         who=("httpx2", "anthropic"),
     ),
-    _text("bare", "A bare msgspec decode of the same deltas", "bare", 5_000, 4, who=("httpx2",)),
+    _over_bare("over bare", "The codec over a bare msgspec decode of the same deltas, 64 KiB at a time"),
+    _over_bare("over bare one", "The codec over a bare msgspec decode, one event per read", one=True),
     _text("sync", "One stream at full speed, sync", "stream", 2_000, 3),
     _text("async", "One stream at full speed, async", "astream", 2_000, 3),
     _text("whole", "One stream at full speed, final response only, sync", "whole", 2_000, 3, who=("raw", "httpx2", "direct", "anthropic")),
