@@ -49,7 +49,7 @@ def _ratio(over: tuple[str, str], under: tuple[str, str]) -> Callable[[Results],
         if not a or not b:
             return None
         if over[0] == under[0]:
-            return statistics.median(x / y for x, y in zip(a, b, strict=True))
+            return statistics.median(x / y for x, y in zip(a, b, strict=False))
         return statistics.median(a) / statistics.median(b)
 
     return of

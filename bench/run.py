@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -151,6 +152,10 @@ class Crew:
             process.end()
 
 
+ENOUGH = 15.0
+"""Seconds: who needs so long for one turn of a case is not asked for another."""
+
+
 def run_case(case: Case, contestants: list[Contestant], crew: Crew, *, rounds: int) -> dict[str, Any]:
     """One case: for each contestant the figure of every round, or why it has none."""
     found: dict[str, Any] = {}
@@ -180,6 +185,8 @@ def run_case(case: Case, contestants: list[Contestant], crew: Crew, *, rounds: i
             else:
                 entry["first"] += reply.get("first", [])
                 entry["whole"] += reply["whole"]
+            if reply["wall"] > ENOUGH:
+                running.pop(key)
     for entry in found.values():
         _summarise(entry)
     return found
@@ -228,7 +235,9 @@ def main() -> int:
     """Run, write the results, and say what was found."""
     parser = argparse.ArgumentParser(description="Measure dragoman, a raw reader and the peers on the same work, in turns.")
     parser.add_argument("--peers", default="all", help="comma-separated: anthropic, pydantic-ai, any-llm, langchain, litellm; all; none")
-    parser.add_argument("--cases", default="", help="only cases whose name contains one of these, comma-separated")
+    parser.add_argument(
+        "--cases", default="", help="only these rows of cases.py, comma-separated, * as in a shell; cold is the cold starts"
+    )
     parser.add_argument("--rounds", type=int, default=0, help="rounds of each case, instead of its own number")
     parser.add_argument("--patience", type=float, default=60, help="seconds that one turn of a contestant may take (default 60)")
     parser.add_argument("--merge", type=Path, help="add what is measured to these results of an earlier run instead of beginning anew")
@@ -237,33 +246,37 @@ def main() -> int:
     contestants = chosen(options.peers)
     wanted = [name for name in options.cases.split(",") if name]
     results = json.loads(options.merge.read_text()) if options.merge else {"cases": {}, "runs": []}
-    began, load = datetime.now(UTC), os.getloadavg()
+    began = datetime.now(UTC)
+    this_run: dict[str, Any] = {
+        "command": " ".join(["python", "bench/run.py", *sys.argv[1:]]),
+        "began": began.isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "load before": os.getloadavg(),
+    }
+    results["runs"].append(this_run)
+    path = RESULTS / f"{began:%Y%m%dT%H%M%S}.json"
+
+    def save() -> None:
+        this_run["minutes"] = round((datetime.now(UTC) - began).total_seconds() / 60, 1)
+        this_run["load after"] = os.getloadavg()
+        RESULTS.mkdir(exist_ok=True)
+        path.write_text(json.dumps(results, indent=1))
+
     with serving() as server, Crew(server, options.patience) as crew:
         if not wanted or "cold" in wanted:
             print("cold starts", file=sys.stderr, flush=True)
             results["cold"] = cold_starts(contestants, server, options.rounds or COLD_ROUNDS)
+            save()
         for case in CASES:
-            if wanted and not any(name in case.key for name in wanted):
+            if wanted and not any(fnmatchcase(case.key, pattern) for pattern in wanted):
                 continue
             clock = time.monotonic()
             rounds = min(options.rounds, case.rounds) or case.rounds
             found = results["cases"][case.key] = run_case(case, contestants, crew, rounds=rounds)
+            save()
             figures = ", ".join(f"{key} {entry['median']:.3g}" if "median" in entry else f"{key}: -" for key, entry in found.items())
             print(f"{case.title} ({case.unit}; {time.monotonic() - clock:.0f} s): {figures}", file=sys.stderr, flush=True)
-    results["runs"].append(
-        {
-            "command": " ".join(["python", "bench/run.py", *sys.argv[1:]]),
-            "began": began.isoformat(timespec="seconds"),
-            "minutes": round((datetime.now(UTC) - began).total_seconds() / 60, 1),
-            "python": platform.python_version(),
-            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-            "load before": load,
-            "load after": os.getloadavg(),
-        }
-    )
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{began:%Y%m%dT%H%M%S}.json"
-    path.write_text(json.dumps(results, indent=1))
     print(path)
     if options.page:
         import report
