@@ -236,7 +236,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure dragoman, a raw reader and the peers on the same work, in turns.")
     parser.add_argument("--peers", default="all", help="comma-separated: anthropic, pydantic-ai, any-llm, langchain, litellm; all; none")
     parser.add_argument(
-        "--cases", default="", help="only these rows of cases.py, comma-separated, * as in a shell; cold is the cold starts"
+        "--cases", default="", help="only these rows of cases.py, comma-separated, * as in a shell; cold: the cold starts"
     )
     parser.add_argument("--rounds", type=int, default=0, help="rounds of each case, instead of its own number")
     parser.add_argument("--patience", type=float, default=60, help="seconds that one turn of a contestant may take (default 60)")
