@@ -43,6 +43,7 @@ from dragoman.wire.openai_chat import OpenAIChatWire
 from dragoman.wire.openai_responses import OpenAIResponsesWire
 from tests.across import WANTED, Answer, Home, answers, begun, exchange_of, said
 from tests.shared import CORPUS
+from tests.strategies import messages
 
 AWAY = {
     "anthropic": Home(AnthropicWire(), "claude-sonnet-4-5"),
@@ -420,3 +421,27 @@ def test_a_call_whose_id_was_rewritten_elsewhere_is_answered_by_its_own_id() -> 
     back = said(moonshot.wire.encode(moonshot.request(messages), stream=True).body, "openai-chat")
     assert at_mistral.calls == at_mistral.answered != ["functions.look:0"]
     assert back.calls == back.answered == ["functions.look:0"]
+
+
+# ---- anything at all
+
+
+@given(st.lists(messages, min_size=1, max_size=4), st.sampled_from(sorted(AWAY)), st.sampled_from(["drop", "text"]))
+def test_whatever_a_history_holds_it_is_written_or_refused(history: list[Message], away: str, thinking: Any) -> None:
+    """With the same bytes or the same problems each time, and nothing is changed."""
+    there = AWAY[away]
+    request = there.request([user("Begin."), *history, user("Go on.")], foreign_thinking=thinking)
+    before = to_json(request)
+
+    def written() -> object:
+        try:
+            return there.wire.encode(request, stream=True).body
+        except InvalidInputError as error:
+            return error.problems
+
+    first = written()
+    assert first
+    assert written() == first
+    assert to_json(request) == before
+    if isinstance(first, bytes):
+        json.loads(first)
