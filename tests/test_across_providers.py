@@ -16,16 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import (
+    Anthropic,
     Audio,
     Base64,
+    FallbackProvider,
     FileId,
     InvalidInputError,
     Message,
     Notice,
     Opaque,
+    OpenAIChat,
     Origin,
     RedactedThinking,
     Refusal,
+    Request,
+    RetryPolicy,
     ServerToolResult,
     ServerToolUse,
     Text,
@@ -37,6 +42,8 @@ from dragoman import (
 )
 from dragoman.history import problems
 from dragoman.message import Block
+from dragoman.testing import Answer as Reply
+from dragoman.testing import WireServer, anthropic_error, anthropic_stream, content_thinking, content_tool_use
 from dragoman.wire.anthropic import AnthropicWire
 from dragoman.wire.base import Wire
 from dragoman.wire.openai_chat import OpenAIChatWire
@@ -87,7 +94,7 @@ def check_pairs(body: bytes, wire: Wire) -> None:
 
 @needs_recordings
 @pytest.mark.parametrize("dialect", WANTED)
-def test_there_are_recorded_answers_with_thinking_and_calls(dialect: str) -> None:
+def test_there_are_recorded_replieswith_thinking_and_calls(dialect: str) -> None:
     found = answers(dialect)
     assert len(found) >= 20
     assert sum({"thinking", "tool_use"} <= {block.type for block in answer.message.content} for answer in found) >= 5
@@ -421,6 +428,34 @@ def test_a_call_whose_id_was_rewritten_elsewhere_is_answered_by_its_own_id() -> 
     back = said(moonshot.wire.encode(moonshot.request(messages), stream=True).body, "openai-chat")
     assert at_mistral.calls == at_mistral.answered != ["functions.look:0"]
     assert back.calls == back.answered == ["functions.look:0"]
+
+
+def test_a_conversation_falls_back_and_comes_back_over_the_network() -> None:
+    """The first provider thinks and calls, is then overloaded for one turn, which another answers, and goes on with its own signature."""
+    reply = {"id": "chat_1", "model": "gpt-4o", "choices": [{"index": 0, "message": {"content": "18 degrees."}, "finish_reason": "stop"}]}
+    thinks = anthropic_stream(
+        content_thinking("Look it up.", signature="c2lnbg=="), content_tool_use("look", {"city": "Oslo"}, id="toolu_1")
+    )
+    with (
+        WireServer([thinks, anthropic_error(529, "overloaded_error"), anthropic_stream("Bye.")]) as claude,
+        WireServer(Reply(headers={"content-type": "application/json"}, body=reply)) as spare,
+    ):
+        first = Anthropic("k-123456", base_url=claude.url, model="claude-sonnet-4-5", retry=RetryPolicy(max_attempts=1))
+        second = OpenAIChat("k-123456", base_url=f"{spare.url}/v1", dialect="openai", model="gpt-4o")
+        with FallbackProvider([first, second]) as provider:
+            history = [user("Weather?")]
+            replies: list[Message] = []
+            for _ in range(3):
+                replies.append(provider.complete(Request(history)).message)
+                history = stored([*history, *exchange_of(replies[-1])])
+        at_claude = [said(request.body, "anthropic") for request in claude.requests]
+        at_spare = said(spare.requests[0].body, "openai-chat")
+    assert [message.origin.wire for message in replies if message.origin] == ["anthropic", "openai-chat", "anthropic"]
+    assert at_spare.calls == at_spare.answered == ["toolu_1"]
+    assert not [string for string in at_spare.strings if "c2lnbg==" in string]
+    assert at_claude[2].turns[: len(at_claude[1].turns)] == at_claude[1].turns
+    assert at_claude[2].turns[1]["content"][0] == {"type": "thinking", "thinking": "Look it up.", "signature": "c2lnbg=="}
+    assert at_claude[2].turns[3] == {"role": "assistant", "content": "18 degrees."}
 
 
 # ---- anything at all

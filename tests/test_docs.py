@@ -12,6 +12,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from dragoman.cli.app import app
+from dragoman.connect import provider_names
 from tests.test_local import real
 
 ROOT = Path(__file__).parents[1]
@@ -19,9 +20,12 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *s
 RUN = [ROOT / "README.md", ROOT / "docs" / "tutorial" / "first-answer.md"]
 """Pages whose Python code runs from top to bottom, with the local model."""
 
+NAMED = ROOT / "docs" / "how-to" / "switch-providers.md"
+"""The page that lists the names of providers."""
+
 ALONE = [
     ROOT / "docs" / "how-to" / "cassettes.md",
-    ROOT / "docs" / "how-to" / "switch-providers.md",
+    NAMED,
     ROOT / "docs" / "explanation" / "design.md",
 ]
 """Pages whose Python code runs from top to bottom and needs nothing."""
@@ -78,6 +82,12 @@ def test_examples_run(example: Path) -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip()
+
+
+def test_every_name_of_a_provider_is_listed() -> None:
+    text = NAMED.read_text(encoding="utf-8")
+
+    assert [provider for provider in provider_names() if f"`{provider}`" not in text] == []
 
 
 def blocks(page: Path) -> list[str]:

@@ -15,6 +15,7 @@ from dragoman import (
     Failed,
     InvalidRequestError,
     MessageStart,
+    OpenAIChat,
     QuotaExceededError,
     RateLimitedError,
     Request,
@@ -244,3 +245,14 @@ def test_a_mistake_that_the_first_provider_sees_comes_from_the_call_itself() -> 
 
     with pytest.raises(ConfigError, match="no key"):
         FallbackProvider([Unready(), ScriptedProvider.of("second")]).events(REQUEST)
+
+
+def test_a_mistake_that_only_a_later_provider_sees_says_why_it_was_asked() -> None:
+    without_a_key = OpenAIChat(api_key="", base_url="https://api.openai.com/v1", model="m-1")
+    provider = FallbackProvider([ScriptedProvider.of(BUSY), without_a_key])
+    with pytest.raises(ConfigError, match="OpenAI API key is required") as caught:
+        provider.complete(REQUEST)
+    assert caught.value.__cause__ == BUSY
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(FallbackProvider([ScriptedProvider.of(BUSY), without_a_key]).acomplete(REQUEST))
+    assert caught.value.__cause__ == BUSY

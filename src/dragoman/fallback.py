@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from dragoman.errors import ConfigError, ProviderError, is_retryable
+from dragoman.errors import ConfigError, DragomanError, ProviderError, is_retryable
 from dragoman.event import BlockStart, Event, Failed, MessageStop, Retrying
 from dragoman.provider import Provider, ProviderBase
 from dragoman.request import Request
@@ -158,7 +158,10 @@ class _Events:
             taken = self._run.take(next(self._events))
             if isinstance(taken, Retrying):
                 _close(self._events)
-                self._events = self._ask()
+                try:
+                    self._events = self._ask()
+                except DragomanError as error:  # a mistake that only this provider sees: say also why it was asked
+                    raise error from taken.error
                 if self._closed:  # meanwhile, by another thread
                     _close(self._events)
                 self._ready.append(taken)
@@ -203,7 +206,10 @@ class _AsyncEvents:
             taken = self._run.take(await anext(self._events))
             if isinstance(taken, Retrying):
                 await self.aclose()
-                self._events = self._ask()
+                try:
+                    self._events = self._ask()
+                except DragomanError as error:  # a mistake that only this provider sees: say also why it was asked
+                    raise error from taken.error
                 self._ready.append(taken)
             else:
                 self._ready.extend(taken)
