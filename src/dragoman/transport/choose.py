@@ -1,0 +1,164 @@
+"""The transports that choose: direct where nothing stands between us and the server, httpx2 for everything else.
+
+Strategy. The choice is made for each host by rules that do not depend on what happened before: by httpx2 if the environment names a
+proxy for the host (its variables are read at the first call, by httpx2's rules), if httptools is not installed, or if the event loop is
+not asyncio's; else directly. It is logged once per host, and `way` tells it. To force it, give a provider the transport itself.
+Neither transport is imported, nor made, before a call needs it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import sys
+from importlib.util import find_spec
+from threading import Lock
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dragoman.transport import AsyncHTTPResponse, AsyncTransport, Clocks, HTTPResponse, Transport
+from dragoman.wire.base import HTTPRequest
+
+if TYPE_CHECKING:
+    from dragoman.transport.proxy import ProxyRules
+
+__all__ = ["AsyncAutoTransport", "AutoTransport", "Way"]
+
+Way: TypeAlias = Literal["direct", "httpx2"]
+
+log = logging.getLogger("dragoman")
+
+
+class _Chooser:
+    """The rules."""
+
+    def __init__(self, trust_env: bool) -> None:
+        self._read = not trust_env
+        self._rules: ProxyRules | None = None
+        self._told: set[tuple[str, Way]] = set()
+
+    def way(self, url: str, *, on_asyncio: bool = True) -> Way:
+        """How a request to `url` goes."""
+        if not on_asyncio:
+            return self._tell(url, "httpx2", "the event loop is not asyncio's")
+        if find_spec("httptools") is None:
+            return self._tell(url, "httpx2", "httptools is not installed")
+        if not self._read:
+            self._rules, self._read = _rules(), True
+        if self._rules is not None and self._rules.proxy_for(url) is not None:
+            return self._tell(url, "httpx2", "the environment names a proxy")
+        return self._tell(url, "direct", "no proxy")
+
+    def _tell(self, url: str, way: Way, why: str) -> Way:
+        host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        if (host, way) not in self._told:
+            self._told.add((host, way))
+            log.debug("requests to %s go by %s: %s", host, way, why)
+        return way
+
+
+def _rules() -> ProxyRules | None:
+    """The environment's proxies. None if the variables' names say that there are none: reading them costs more than a call."""
+    if sys.platform not in ("darwin", "win32") and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    from dragoman.transport.proxy import ProxyRules
+
+    return ProxyRules.from_environment()
+
+
+class AutoTransport:
+    """Blocking calls, each by the direct transport or by httpx2. `verify`, `trust_env`: as for both of them; `trust_env=False` also means
+    that no proxy is used.
+    """
+
+    def __init__(self, *, verify: bool | ssl.SSLContext = True, trust_env: bool = True) -> None:
+        self._verify = verify
+        self._trust_env = trust_env
+        self._chooser = _Chooser(trust_env)
+        self._lock = Lock()
+        self._made: dict[Way, Transport] = {}
+
+    def way(self, url: str) -> Way:
+        """How a request to `url` goes."""
+        return self._chooser.way(url)
+
+    def send(self, request: HTTPRequest, timeouts: Clocks) -> HTTPResponse:
+        """Send and wait for the answer's head: see `Transport.send`."""
+        way = self.way(request.url)
+        return (self._made.get(way) or self._make(way)).send(request, timeouts)
+
+    def close(self) -> None:
+        """Close all connections. The transport may be used again."""
+        for transport in list(self._made.values()):
+            transport.close()
+
+    def _make(self, way: Way) -> Transport:
+        transport: Transport
+        if way == "direct":
+            from dragoman.transport.direct import DirectTransport
+
+            transport = DirectTransport(verify=self._verify, trust_env=self._trust_env)
+        else:
+            from dragoman.transport.httpx2 import HTTPX2Transport
+
+            transport = HTTPX2Transport(verify=self._verify, trust_env=self._trust_env)
+        with self._lock:
+            return self._made.setdefault(way, transport)
+
+    def __repr__(self) -> str:
+        return f"AutoTransport({', '.join(sorted(self._made)) or 'not used yet'})"
+
+
+class AsyncAutoTransport:
+    """Calls on an event loop, each by the direct transport or by httpx2. Options as for `AutoTransport`."""
+
+    def __init__(self, *, verify: bool | ssl.SSLContext = True, trust_env: bool = True) -> None:
+        self._verify = verify
+        self._trust_env = trust_env
+        self._chooser = _Chooser(trust_env)
+        self._lock = Lock()
+        self._made: dict[Way, AsyncTransport] = {}
+
+    def way(self, url: str) -> Way:
+        """How a request to `url` goes from where this is called: inside trio by httpx2."""
+        return self._chooser.way(url, on_asyncio=not _in_trio())
+
+    async def send(self, request: HTTPRequest, timeouts: Clocks) -> AsyncHTTPResponse:
+        """Send and wait for the answer's head: see `Transport.send`."""
+        way = self.way(request.url)
+        return await (self._made.get(way) or self._make(way)).send(request, timeouts)
+
+    async def sleep(self, seconds: float, clocks: Clocks) -> None:
+        """Wait so many seconds, at most until `clocks.abort()`."""
+        way: Way = "httpx2" if _in_trio() or not find_spec("httptools") else "direct"
+        await (self._made.get(way) or self._make(way)).sleep(seconds, clocks)
+
+    async def close(self) -> None:
+        """Close all connections; those of other loops are closed by their loops. The transport may be used again."""
+        for way, transport in list(self._made.items()):
+            if way == "httpx2" or not _in_trio():
+                await transport.close()
+
+    def _make(self, way: Way) -> AsyncTransport:
+        transport: AsyncTransport
+        if way == "direct":
+            from dragoman.transport.direct import AsyncDirectTransport
+
+            transport = AsyncDirectTransport(verify=self._verify, trust_env=self._trust_env)
+        else:
+            from dragoman.transport.httpx2 import AsyncHTTPX2Transport
+
+            transport = AsyncHTTPX2Transport(verify=self._verify, trust_env=self._trust_env)
+        with self._lock:
+            return self._made.setdefault(way, transport)
+
+    def __repr__(self) -> str:
+        return f"AsyncAutoTransport({', '.join(sorted(self._made)) or 'not used yet'})"
+
+
+def _in_trio() -> bool:
+    if "trio" not in sys.modules:
+        return False
+    from trio.lowlevel import in_trio_task
+
+    return in_trio_task()
