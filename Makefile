@@ -45,9 +45,6 @@ bench: $(VENV)/.developed  ## measure everything, the peers too, and write docs/
 bench-quick: $(VENV)/.developed  ## the shape of our own costs, in under a minute: what CI runs
 	$(BIN)/python bench/quick.py
 
-bench: $(VENV)/.developed  ## dragoman beside a raw socket and its peers; takes long, builds an environment for each peer
-	$(BIN)/python bench/run.py
-
 format: $(VENV)/.developed  ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
