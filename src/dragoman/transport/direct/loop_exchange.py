@@ -231,6 +231,8 @@ class LoopExchange:
     def _attach(self, connection: LoopConnection) -> None:
         self._connection = connection
         connection.begin(self._answer, self._clocks)
+        if self._clocks.aborted:  # by another thread, whose call to this loop is still to come
+            raise Stopped
         self._clocks.connected()
 
     async def _round_trip(self) -> None:
