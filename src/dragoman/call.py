@@ -222,7 +222,8 @@ class Call:
             if not events:
                 continue
             self.clocks.content()
-            self._mark_content(events)
+            if self._first_content is None:
+                self._mark_content(events)
             last = events[-1]
             if held is not None:
                 held += events
@@ -312,7 +313,7 @@ class Call:
             self._first_byte = self._since()
 
     def _mark_content(self, events: Sequence[Event]) -> None:
-        if self._first_content is None and any(is_content(event) for event in events):
+        if any(is_content(event) for event in events):
             self._first_content = self._since()
 
     def waited(self, seconds: float) -> None:

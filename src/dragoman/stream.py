@@ -189,9 +189,9 @@ class _StreamBase:
             return None
 
     def _end_finished(self) -> None:
-        timing = self._timing()
-        attempts = max(timing.attempts, self._accumulator.response().attempts)
-        self._response = replace(self._accumulator.response(), timing=timing, attempts=attempts, rate_limits=self._limits())
+        timing, response = self._timing(), self._accumulator.response()
+        attempts = max(timing.attempts, response.attempts)
+        self._response = replace(response, timing=timing, attempts=attempts, rate_limits=self._limits())
         span = self._take_span()
         if span is not None:
             span.finished(self._response)

@@ -90,13 +90,15 @@ def _iteration(item: dict[str, Any]) -> Iteration:
 
 
 def _count(value: object) -> int:
+    if type(value) is int:
+        return max(0, value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return max(0, value) if isinstance(value, int) else 0
+    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _odd(value: object) -> bool:
-    return value is not None and _count(value) != value
+    return value is not None and (isinstance(value, bool) or _count(value) != value)
 
 
 def _money(value: object) -> Decimal | None:
