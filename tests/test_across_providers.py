@@ -168,7 +168,7 @@ def test_a_recorded_conversation_comes_back(dialect: str, elsewhere: str) -> Non
 
 
 @needs_recordings
-@pytest.mark.parametrize("dialect", ["anthropic", "openai_responses"])
+@pytest.mark.parametrize("dialect", WANTED)
 def test_what_the_provider_signed_is_in_the_request_as_it_was_in_the_answer(dialect: str) -> None:
     """Against the recorded bytes themselves, not against what we made of them."""
     seen = 0
