@@ -8,8 +8,8 @@ import dragoman
 from dragoman import Anthropic, ConfigError, HTTPProvider, OpenAIChat, OpenAIResponses, Request, RetryPolicy, Timeouts, connect
 from dragoman.names import CHAT_HOSTS, RESPONSES_HOSTS
 from dragoman.settings import Environment
-from dragoman.vendors import split_model
 from dragoman.wire.anthropic import AnthropicWire
+from dragoman.wire.anthropic.suffixes import split_model
 from dragoman.wire.base import HTTPRequest
 
 VARIABLES = (
@@ -350,3 +350,19 @@ def test_lazy_names_are_listed_and_unknown_ones_are_attribute_errors() -> None:
     assert {"connect", "Anthropic", "Timeouts"} <= set(dir(dragoman))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         dragoman.nonsense  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("model", ["claude-x:fast:1m", "claude-x:1m:fast"])
+def test_the_wire_itself_knows_the_suffixes(model: str) -> None:
+    for request in (
+        AnthropicWire().encode(Request("hi", model=model), stream=True),
+        AnthropicWire().encode_count(Request("hi", model=model)),
+    ):
+        assert b'"model":"claude-x"' in request.body
+        assert set(request.headers["anthropic-beta"].split(",")) >= {"fast-mode-2026-02-01", "context-1m-2025-08-07"}
+
+
+def test_keys_are_stripped_and_checked() -> None:
+    assert headers(Anthropic(api_key=" k-123456\n"))["x-api-key"] == "k-123456"
+    with pytest.raises(ConfigError, match="no header can carry"):
+        headers(Anthropic(api_key="k\x00"))

@@ -326,3 +326,17 @@ def test_a_result_that_json_cannot_carry_is_refused(value: Any) -> None:
 
 def test_a_result_mixed_of_blocks_and_data_is_json() -> None:
     assert json.loads(tool_result("i", [Text("a"), 1]).text) == [{"type": "text", "text": "a"}, 1]
+
+
+def test_a_result_of_blocks_and_strings_is_content() -> None:
+    assert tool_result("id", [Text("a"), "b"]) == ToolResult("id", [Text("a"), Text("b")])
+    assert tool_result("id", ["a", "b"]).text == '["a","b"]'
+
+
+def test_a_result_may_be_a_pydantic_model() -> None:
+    import pydantic
+
+    class Weather(pydantic.BaseModel):
+        degrees: int
+
+    assert tool_result("id", Weather(degrees=18)).text == '{"degrees":18}'

@@ -194,3 +194,11 @@ def test_trace_information_is_copied() -> None:
         tags=["a"],
         tenant=Tenant("acme", trace_llm_content=True, langfuse_enabled=False),
     )
+
+
+def test_one_message_stands_for_a_list_of_one() -> None:
+    assert Request(user("hi")) == Request([user("hi")]) == Request("hi")
+
+
+def test_a_budget_may_be_clamped_by_position() -> None:
+    assert ThinkingConfig.budget(5, True) == ThinkingConfig.budget(5, clamp=True)

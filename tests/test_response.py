@@ -193,3 +193,13 @@ def test_timing_and_limits_take_their_fields_in_order() -> None:
     )
     limit = Limit(50, 0, "6m0s")
     assert RateLimits(limit, None, limit) == RateLimits(requests=limit, input_tokens=limit)
+
+
+def test_a_sum_of_usages_keeps_the_tags_they_share() -> None:
+    one = Usage(input=1, service_tier="batch", speed="fast")
+    assert sum([one, one], Usage()) == Usage(input=2, service_tier="batch", speed="fast")
+    assert (Usage() + one, one + Usage()) == (one, one)
+
+
+def test_a_response_joins_its_text() -> None:
+    assert Response(message=assistant("a", "b"), stop="end_turn").join_text("-") == "a-b"

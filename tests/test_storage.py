@@ -642,3 +642,11 @@ def test_the_reference_page_is_true() -> None:
     page = Path(__file__).parents[1] / "docs" / "reference" / "storage.md"
     code = "\n".join(part.partition("```")[0] for part in page.read_text(encoding="utf-8").split("```python\n")[1:])
     exec(compile(code, str(page), "exec", flags=0, dont_inherit=True), {"__name__": "storage_page"})
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_a_number_that_json_has_no_form_for_is_refused_with_its_path(number: str) -> None:
+    call = f'{{"type":"tool_use","id":"t","name":"f","input":{{"x":[{number}]}}}}'
+    with pytest.raises(StorageError) as raised:
+        from_json(f'{{"role":"assistant","content":[{call}]}}')
+    assert raised.value.path == "$.content[0].input.x[0]"

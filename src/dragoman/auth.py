@@ -65,7 +65,7 @@ class HeaderAuth:
             name, value = "authorization", f"Bearer {credentials.auth_token}"
         else:
             raise ConfigError(self._missing)
-        if "\n" in value or "\r" in value or not value.isascii():
+        if not (value.isascii() and value.isprintable()):
             raise ConfigError("the API key or token contains a line break or a character that no header can carry")
         return replace(request, headers={**request.headers, name: value})
 

@@ -11,12 +11,22 @@ from threading import Event as Flag
 from typing import Any
 
 from dragoman.call import Call, Emit, Head, Read, Release, Send, Sleep, Step
-from dragoman.errors import ProviderError
+from dragoman.errors import ConnectionFailedError, ProviderError
 from dragoman.event import Event
 from dragoman.response import RateLimits, Timing
 from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, SleepingTransport, Transport
 
 __all__ = ["AsyncCallSource", "CallSource"]
+
+
+def _mapped(error: OSError, call: Call) -> ProviderError:
+    """What a transport let through. Ours map their foreign exceptions themselves; a plug-in may leave those of the system to us."""
+    if isinstance(error, TimeoutError):
+        mapped: ProviderError = call.clocks.expired()
+    else:
+        mapped = ConnectionFailedError(type(error).__name__)
+    mapped.__cause__ = error
+    return mapped
 
 
 class _SourceBase:
@@ -56,10 +66,10 @@ class CallSource(_SourceBase):
             while type(step) is not Emit:
                 try:
                     answer = self._read() if type(step) is Read else self._carry_out(step)
-                except ProviderError as error:
+                except (ProviderError, OSError) as error:
                     if self._aborted:
                         return []
-                    step = steps.throw(error)
+                    step = steps.throw(error if isinstance(error, ProviderError) else _mapped(error, self._call))
                 else:
                     if self._aborted:
                         return []
@@ -137,10 +147,10 @@ class AsyncCallSource(_SourceBase):
             while type(step) is not Emit:
                 try:
                     answer = await (self._read() if type(step) is Read else self._carry_out(step))
-                except ProviderError as error:
+                except (ProviderError, OSError) as error:
                     if self._aborted:
                         return []
-                    step = steps.throw(error)
+                    step = steps.throw(error if isinstance(error, ProviderError) else _mapped(error, self._call))
                 else:
                     if self._aborted:
                         return []
@@ -169,7 +179,12 @@ class AsyncCallSource(_SourceBase):
             case Release():
                 await self._release()
             case Sleep(seconds, clocks):
-                await self._transport.sleep(seconds, clocks)
+                if hasattr(self._transport, "sleep"):
+                    await self._transport.sleep(seconds, clocks)
+                else:  # a plug-in that only sends
+                    from dragoman.transport.loops import sleep
+
+                    await sleep(seconds, clocks)
             case Read() | Emit():  # `pull` does these itself
                 pass
         return None

@@ -492,18 +492,20 @@ def system(text: str) -> Message:
 
 
 def tool_result(call: ToolUse | InvalidToolUse | str, value: object, *, is_error: bool = False) -> ToolResult:
-    """The result of a call, for `user(…)`: text and blocks as they are, anything else as JSON.
+    """The result of a call, for `user(…)`: text, blocks and lists with a block in them as they are, anything else as JSON.
 
-    `call` is the call or its id. Raises TypeError for a value that JSON cannot carry, ValueError for NaN and infinity.
+    `call` is the call or its id. A pydantic model is its own JSON. Raises TypeError for a value that JSON cannot carry, ValueError for
+    NaN and infinity.
     """
     call_id = call if isinstance(call, str) else call.id
     if isinstance(value, str):
         return ToolResult(call_id, value, is_error=is_error)
     if _is_block(value):
         return ToolResult(call_id, [value], is_error=is_error)
-    blocks = [item for item in _items(value) if _is_block(item)]
-    if blocks and len(blocks) == len(_items(value)):
-        return ToolResult(call_id, blocks, is_error=is_error)
+    items = _items(value)
+    parts = [item for item in items if isinstance(item, str) or _is_block(item)]
+    if len(parts) == len(items) and any(_is_block(item) for item in parts):
+        return ToolResult(call_id, parts, is_error=is_error)
     return ToolResult(call_id, _json_text(value), is_error=is_error)
 
 
@@ -512,6 +514,9 @@ def _items(value: object) -> Sequence[object]:
 
 
 def _json_text(value: object) -> str:
+    dump = getattr(value, "model_dump_json", None)
+    if callable(dump):
+        return str(dump())
     try:
         text = msgspec.json.encode(value).decode()
     except UnicodeEncodeError:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextvars import copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex, runtime_checkable
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -41,6 +41,7 @@ BLOCKING_TOTAL = 600.0
 """Seconds that a call with `stream=False` may take when no total is set."""
 
 
+@runtime_checkable
 class Provider(Protocol):
     """Anything that answers requests with events."""
 
@@ -238,6 +239,7 @@ class HTTPProvider(ProviderBase):
         self._transport = transport
         self._async_transport = async_transport
         self._clock = clock or Clock()
+        _check_limits(self.timeouts, self.retry)
         if validate not in ("error", "off"):
             raise ConfigError(f"validate must be 'error' or 'off', not {validate!r}")
         self.validate = validate
@@ -256,6 +258,7 @@ class HTTPProvider(ProviderBase):
     def transport(self) -> Transport:
         """The transport of blocking calls."""
         if self._transport is None:
+            self._refuse_detour(self._async_transport, "transport", "async_transport")
             from dragoman.transport.httpx2 import HTTPX2Transport
 
             self._transport = HTTPX2Transport()
@@ -265,20 +268,28 @@ class HTTPProvider(ProviderBase):
     def async_transport(self) -> AsyncTransport:
         """The transport of async calls."""
         if self._async_transport is None:
+            self._refuse_detour(self._transport, "async_transport", "transport")
             from dragoman.transport.httpx2 import AsyncHTTPX2Transport
 
             self._async_transport = AsyncHTTPX2Transport()
         return self._async_transport
 
+    def _refuse_detour(self, other: object, missing: str, given: str) -> None:
+        """With a transport of the caller's for one way of calling, the other way must not go to the network behind its back."""
+        if other is not None and not _is_ours(other):
+            raise ConfigError(f"{self.name}: {given}= is your own, so this way of calling needs {missing}= too: give both")
+
     def close(self) -> None:
         """Close the connections of blocking calls; the next call opens new ones."""
-        if self._transport is not None:
-            self._transport.close()
+        close = getattr(self._transport, "close", None)  # a plug-in that only sends has none
+        if close is not None:
+            close()
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the next call opens new ones."""
-        if self._async_transport is not None:
-            await self._async_transport.close()
+        close = getattr(self._async_transport, "close", None)
+        if close is not None:
+            await close()
 
     # ---- calls
 
@@ -337,6 +348,9 @@ class HTTPProvider(ProviderBase):
     def _prepare_call(
         self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None
     ) -> tuple[Call, Callable[[], CallSpan | None] | None]:
+        if not isinstance(request, Request):  # pyright: ignore[reportUnnecessaryIsInstance]  # a string is a common slip
+            raise TypeError(f"a call takes a Request, as in complete(Request(…)), not {type(request).__name__}")
+        _check_limits(timeouts or self.timeouts, retry or self.retry)
         prepared = self.prepare(request)
         self.check(prepared)
         encoded = self._addressed(self.wire.encode(prepared, stream=stream))
@@ -460,6 +474,17 @@ class HTTPProvider(ProviderBase):
         while events := await source.pull():
             _raise_failure(events)
         return value.result
+
+
+def _is_ours(transport: object) -> bool:
+    return type(transport).__module__.startswith(("dragoman.transport.", "dragoman.local"))
+
+
+def _check_limits(timeouts: object, retry: object) -> None:
+    if not isinstance(timeouts, Timeouts):
+        raise ConfigError(f"timeouts must be a Timeouts(…), not {type(timeouts).__name__}")
+    if not isinstance(retry, RetryPolicy):
+        raise ConfigError(f"retry must be a RetryPolicy(…), not {type(retry).__name__}")
 
 
 def _raise_failure(events: Sequence[Event]) -> None:

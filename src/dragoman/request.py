@@ -107,7 +107,7 @@ class ThinkingConfig(_ThinkingConfigOptions, frozen=True):
         return cls("off", display=display)
 
     @classmethod
-    def budget(cls, tokens: int, *, clamp: bool = False, display: str | None = None) -> ThinkingConfig:
+    def budget(cls, tokens: int, clamp: bool = False, *, display: str | None = None) -> ThinkingConfig:
         """At most `tokens` of thinking, 1024 or more and below max_tokens; 0 is `off()`. `clamp=True` moves it into that range."""
         return cls.off(display=display) if tokens == 0 else cls("budget", budget_tokens=tokens, clamp=clamp, display=display)
 
@@ -190,14 +190,16 @@ class _RequestOptions(Value, frozen=True, kw_only=True):
 
 
 class Request(_RequestOptions, frozen=True):
-    """One call: the conversation so far and what is asked. A bare string is a user message, alone or among the messages."""
+    """One call: the conversation so far and what is asked. A bare string is a user message, alone or among the messages; one Message
+    may stand for a list of one.
+    """
 
     if TYPE_CHECKING:
         messages: Sequence[Message]
 
         def __init__(
             self,
-            messages: str | Iterable[Message | str],
+            messages: str | Message | Iterable[Message | str],
             *,
             model: str = "",
             system: str | Sequence[Text] = "",
@@ -225,8 +227,8 @@ class Request(_RequestOptions, frozen=True):
         messages: str | Sequence[Message | str]
 
     def __post_init__(self) -> None:
-        given: str | Iterable[Message | str] = self.messages
-        messages = [given] if isinstance(given, str) else given
+        given: str | Message | Iterable[Message | str] = self.messages
+        messages = [given] if isinstance(given, str | Message) else given
         force_setattr(self, "messages", [Message("user", m) if isinstance(m, str) else m for m in messages])
         own_list(self, "system", "tools", "stop_sequences", "betas")
         own_dict(self, "metadata", "extra_headers", "extra_body")

@@ -111,6 +111,8 @@ class Usage(Value, frozen=True, kw_only=True):
         """
         if not isinstance(other, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
             return NotImplemented
+        if self == _NOTHING or other == _NOTHING:  # the start of a sum has no tags to differ in
+            return self if other == _NOTHING else other
         costs = [cost for cost in (self.reported_cost, other.reported_cost) if cost is not None]
         return Usage(
             input=self.input + other.input,
@@ -129,6 +131,9 @@ class Usage(Value, frozen=True, kw_only=True):
             inference_geo=_same(self.inference_geo, other.inference_geo),
             extra=_merged(self.extra, other.extra),
         )
+
+
+_NOTHING = Usage()
 
 
 class _IterationOptions(Value, frozen=True, kw_only=True):
@@ -238,6 +243,10 @@ class Response(Value, frozen=True, kw_only=True):
     def text(self) -> str:
         """The message's text."""
         return self.message.text
+
+    def join_text(self, separator: str) -> str:
+        """The message's Text blocks with `separator` before each after the first."""
+        return self.message.join_text(separator)
 
     @property
     def tool_uses(self) -> list[ToolUse]:

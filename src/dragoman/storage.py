@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
-from typing import Any, NoReturn, TypeVar, cast, get_args, overload
+from typing import Any, TypeVar, cast, get_args, overload
 
 import msgspec
 from msgspec.structs import replace
@@ -288,25 +288,16 @@ def _parse(data: bytes) -> Any:
     except RecursionError:
         raise StorageError(_TOO_DEEP) from None
     except msgspec.MsgspecError as error:
-        if b"\\u" not in data:
-            raise _unreadable(error) from None
         import json
 
         try:
-            return json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
+            value = json.loads(data.decode())  # takes NaN and infinity, so that their path can be told
         except RecursionError:
             raise StorageError(_TOO_DEEP) from None
         except ValueError:
             raise _unreadable(error) from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    return value if isfinite(value) else _refuse(text)
+        _refuse_non_finite(value, "read")
+        return value
 
 
 _AT = r"(?s)^(?P<what>.*?)(?: - at .*?`(?P<path>\$.*)`)?$"

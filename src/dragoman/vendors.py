@@ -22,27 +22,10 @@ if TYPE_CHECKING:
     from dragoman.call import Clock
     from dragoman.wire.openai_chat import Dialect, Endpoint
 
-__all__ = ["Anthropic", "OpenAIChat", "OpenAIResponses", "split_model"]
+__all__ = ["Anthropic", "OpenAIChat", "OpenAIResponses"]
 
-FAST_BETA = "fast-mode-2026-02-01"
-LONG_CONTEXT_BETA = "context-1m-2025-08-07"
-_SUFFIXES = (":fast", ":1m")
 _KEY_VARIABLES = ("DRAGOMAN_ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY")
 _TOKEN_VARIABLE = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # a name, not a token
-
-
-def split_model(model: str) -> tuple[str, list[str], dict[str, Any]]:
-    """A model id without `:fast` and `:1m` (in any order), and the betas and body keys that they stand for."""
-    betas: list[str] = []
-    body: dict[str, Any] = {}
-    while model.endswith(_SUFFIXES):
-        model, _, suffix = model.rpartition(":")
-        if suffix == "fast":
-            body["speed"] = "fast"
-            betas.append(FAST_BETA)
-        else:
-            betas.append(LONG_CONTEXT_BETA)
-    return model, betas, body
 
 
 class Anthropic(HTTPProvider):
@@ -97,7 +80,7 @@ class Anthropic(HTTPProvider):
             AnthropicWire(provider=name, api_version=api_version, max_tokens=max_tokens),
             transport,
             HeaderAuth(
-                Credentials(api_key=api_key or "", auth_token=auth_token or ""),
+                Credentials(api_key=(api_key or "").strip(), auth_token=(auth_token or "").strip()),
                 source=credentials,
                 missing=f"Anthropic API key is required: pass api_key= or set one of {looked_at}",
             ),
@@ -126,16 +109,9 @@ class Anthropic(HTTPProvider):
 
     def prepare(self, request: Request) -> Request:
         """The request with this provider's defaults, and the model's suffixes as the headers and keys that they stand for."""
-        request = super().prepare(request)
-        model, betas, body = split_model(request.model)
-        if model == request.model:
-            return request
-        known = request.betas
-        return request.replace(
-            model=model,
-            betas=[*known, *(beta for beta in betas if beta not in known)],
-            extra_body={**body, **request.extra_body},
-        )
+        from dragoman.wire.anthropic.suffixes import cut_suffixes
+
+        return cut_suffixes(super().prepare(request))
 
 
 WITHOUT_SIGNS_OF_LIFE = Timeouts(first_byte=300.0, idle=300.0)
@@ -170,7 +146,7 @@ class _OpenAI(HTTPProvider):
             return url, NoAuth()
         variables = f" or set one of {', '.join(endpoint.keys)}" if endpoint.keys else ""
         missing = f"{label} API key is required: pass api_key={variables}"
-        return url, HeaderAuth(Credentials(api_key=api_key or ""), source=source, key_header=endpoint.header, missing=missing)
+        return url, HeaderAuth(Credentials(api_key=(api_key or "").strip()), source=source, key_header=endpoint.header, missing=missing)
 
 
 class OpenAIChat(_OpenAI):

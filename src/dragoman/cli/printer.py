@@ -81,7 +81,7 @@ def summary(stop: str, usage: Usage, timing: Timing | None, request_id: str) -> 
     if timing is not None and timing.first_content is not None:
         parts.append(f"first token {timing.first_content:.2f} s")
         seconds = (timing.finished or 0.0) - timing.first_content
-        if seconds > 0 and usage.output > 1:
+        if seconds >= 0.01 and usage.output > 1:  # an answer in one piece has no speed
             parts.append(f"{(usage.output - 1) / seconds:.1f} tokens/s")
         if timing.attempts > 1:
             parts.append(f"{timing.attempts} attempts")

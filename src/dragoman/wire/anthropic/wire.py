@@ -18,6 +18,7 @@ from dragoman.wire.anthropic.encode import encode, encode_count
 from dragoman.wire.anthropic.endpoints import encode_model, encode_models, read_count, read_model, read_models
 from dragoman.wire.anthropic.errors import decode_error
 from dragoman.wire.anthropic.request_decode import decode_request
+from dragoman.wire.anthropic.suffixes import cut_suffixes
 from dragoman.wire.base import Headers, HTTPRequest, lower_headers
 from dragoman.wire.decoder import fold
 
@@ -75,12 +76,19 @@ class AnthropicWire:
     def encode(self, request: Request, *, stream: bool) -> HTTPRequest:
         """The call for an answer. Raises InvalidInputError for what cannot be written; does not validate otherwise."""
         return encode(
-            request, stream=stream, label=self._label, api_version=self._api_version, betas=self._betas, max_tokens=self._max_tokens
+            cut_suffixes(request),
+            stream=stream,
+            label=self._label,
+            api_version=self._api_version,
+            betas=self._betas,
+            max_tokens=self._max_tokens,
         )
 
     def encode_count(self, request: Request) -> HTTPRequest:
         """The call that counts the request's input tokens. Raises as `encode` does."""
-        return encode_count(request, label=self._label, api_version=self._api_version, betas=self._betas, max_tokens=self._max_tokens)
+        return encode_count(
+            cut_suffixes(request), label=self._label, api_version=self._api_version, betas=self._betas, max_tokens=self._max_tokens
+        )
 
     def read_count(self, value: Any) -> int:
         """The tokens that an answer to `encode_count` says. Raises ProtocolError."""
