@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from math import isfinite
 from typing import Any, Literal
 
 import msgspec
@@ -22,10 +23,13 @@ from dragoman.wire.base import Headers, Wire, lower_headers
 from dragoman.wire.json_values import is_object
 from dragoman.wire.sse import EventTooLargeError, Frame, SSEParser
 
-__all__ = ["BODY_LIMIT", "AnswerDecoder", "ValueDecoder", "fold", "load_json"]
+__all__ = ["BLOCK_LIMIT", "BODY_LIMIT", "AnswerDecoder", "TooManyBlocksError", "ValueDecoder", "fold", "load_json"]
 
 BODY_LIMIT = 64 * 1024 * 1024
 """Bytes of a JSON answer that are read; more is a ProtocolError."""
+
+BLOCK_LIMIT = 10_000
+"""Blocks that one answer may have; more is a ProtocolError. Citations cut a long answer into hundreds; a thousand was never seen."""
 
 EXCERPT = 1024
 """Bytes of an answer that is not the protocol, kept in `error.body`."""
@@ -37,19 +41,32 @@ def load_json(data: bytes | str) -> Any:
     """The value of a JSON text from the wire. Raises ValueError.
 
     msgspec reads nearly everything; what it refuses and the standard library takes is lone surrogates and, by replacement, bytes that
-    are not UTF-8. NaN and Infinity are refused by both.
+    are not UTF-8. NaN, Infinity and numbers beyond a double are refused by both.
     """
     try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeEncodeError):
-        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
-        return json.loads(text, parse_constant=_refuse)
+        try:
+            return msgspec.json.decode(data)
+        except (msgspec.MsgspecError, UnicodeEncodeError):
+            text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+            return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if isfinite(value) else _refuse(text)
+
+
+class TooManyBlocksError(ValueError):
+    """An answer has more than BLOCK_LIMIT blocks."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer has more than {BLOCK_LIMIT} blocks")
 
 
 class AnswerDecoder(ABC):
@@ -97,14 +114,17 @@ class AnswerDecoder(ABC):
             return []
         if self._form == "unknown":  # nothing but white space, or nothing at all
             self._form = "stream"
-        if self._form == "stream":
-            self._close_stream(error)
-        elif self._form == "json":
-            self._close_json(error)
-        elif self._form == "error":
-            self._fail(self._decode_error(bytes(self._buffered)))
-        else:
-            self._fail(self._foreign())
+        try:
+            if self._form == "stream":
+                self._close_stream(error)
+            elif self._form == "json":
+                self._close_json(error)
+            elif self._form == "error":
+                self._fail(self._decode_error(bytes(self._buffered)))
+            else:
+                self._fail(self._foreign())
+        except TooManyBlocksError as too_many:
+            self._protocol_error(str(too_many))
         return self._take()
 
     # ---- what a dialect adds
@@ -210,10 +230,9 @@ class AnswerDecoder(ABC):
     def _feed_stream(self, data: bytes) -> None:
         try:
             frames = self._sse.feed(data)
-        except EventTooLargeError as error:
+            self._frames(frames)
+        except (EventTooLargeError, TooManyBlocksError) as error:
             self._protocol_error(str(error))
-            return
-        self._frames(frames)
 
     def _frames(self, frames: list[Frame]) -> None:
         """The frames that have come, until one ends the answer. A dialect may override this with a tighter loop."""

@@ -24,6 +24,7 @@ from dragoman.accumulator import merge_extra
 from dragoman.event import BlockStart, BlockStop, CitationDelta, Event, SignatureDelta, TextDelta, ThinkingDelta, ToolInputDelta
 from dragoman.fragments import Fragments, parse_input, scrub
 from dragoman.message import Audio, Block, Citation, Extra, InvalidReason, InvalidToolUse, Refusal, ServerToolUse, Text, Thinking, ToolUse
+from dragoman.wire.decoder import BLOCK_LIMIT, TooManyBlocksError
 
 __all__ = ["SYNTHETIC_ID", "Framing", "Key", "escape_json"]
 
@@ -141,6 +142,8 @@ class Framing:
         return self._start(key, ToolUse(id, name, {}, extra={self.wire: extra} if extra else {})).index
 
     def _start(self, key: Key, block: Block) -> _Open:
+        if self._count >= BLOCK_LIMIT:
+            raise TooManyBlocksError
         extra: Extra = getattr(block, "extra", {})
         entry = self._open[key] = _Open(self._count, block, extra)
         self._count += 1

@@ -147,13 +147,13 @@ class SSEParser:
         lines = _LINE_END.split(chunk)
         rest = lines.pop()
         for line in lines:
+            self._size += len(line)
+            self._check(self._size)
             if self._line:
                 self._line.append(line)
                 line = b"".join(self._line)  # noqa: PLW2901
                 self._line.clear()
             if line:
-                self._size += len(line)
-                self._check(self._size)
                 self._end_line(line)
             else:
                 frames += self._end_event()

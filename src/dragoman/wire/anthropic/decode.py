@@ -47,7 +47,7 @@ from dragoman.wire.anthropic.blocks import WIRE, block_of, is_server_side
 from dragoman.wire.anthropic.errors import decode_error, rate_limits, stream_error
 from dragoman.wire.anthropic.usage import WireUsage
 from dragoman.wire.base import Headers
-from dragoman.wire.decoder import AnswerDecoder, load_json
+from dragoman.wire.decoder import BLOCK_LIMIT, AnswerDecoder, TooManyBlocksError, load_json
 from dragoman.wire.json_values import as_list, as_object, as_string, is_object
 from dragoman.wire.sse import Frame
 
@@ -349,7 +349,11 @@ class AnthropicDecoder(AnswerDecoder):
             given = data["input"] if isinstance(data["input"], str) else json.dumps(data["input"], ensure_ascii=False)
             data = {**data, "input": {}}
         whole = block_of(data)
+        if given and not isinstance(whole, ToolUse | ServerToolUse):  # no call after all: kept as it came
+            whole, given = block_of(start), ""
         index = self._count
+        if index >= BLOCK_LIMIT:
+            raise TooManyBlocksError
         self._count += 1
         shell = whole
         if isinstance(whole, Text):

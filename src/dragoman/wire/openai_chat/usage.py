@@ -9,7 +9,7 @@ numbers wherever they contradict each other.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
@@ -123,16 +123,20 @@ def reported_cost(raw: dict[str, Any]) -> Decimal | None:
     if isinstance(cost, int | float) and not isinstance(cost, bool):
         return Decimal(str(cost))
     ticks = raw.get("cost_in_usd_ticks")
-    if isinstance(ticks, int) and ticks > 0:  # 0 where xAI's models run at Azure, which bills apart
+    if _is_count(ticks):  # 0 where xAI's models run at Azure, which bills apart
         return Decimal(ticks).scaleb(-_TICKS_PER_DOLLAR)
     return None
 
 
 def _server_tools(raw: dict[str, Any]) -> dict[str, int]:
     counts = {**as_object(raw.get("server_tool_use")), **as_object(raw.get("server_tool_use_details"))}
-    return {key: value for key, value in counts.items() if isinstance(value, int) and value > 0}
+    return {key: value for key, value in counts.items() if _is_count(value)}
 
 
 def _count(raw: dict[str, Any], key: str) -> int:
     value = raw.get(key)
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if _is_count(value) else 0
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

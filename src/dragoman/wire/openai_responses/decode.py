@@ -280,9 +280,9 @@ class ResponsesDecoder(AnswerDecoder):
         item = self._items.find(value, kind)
         if item is None and kind in ("message", "reasoning"):
             item = self._open(value.get("output_index"), {"type": kind, "id": str_of(value.get("item_id"))})
-        if item is not None and item.kind == kind and not item.settled:
+        if item is not None and item.kind == kind and item.role != "opaque" and not item.settled:
             return item
-        state = "no item was added" if item is None else f"the item is a {'finished ' * item.settled}{item.kind}"
+        state = "no item was added" if item is None else f"the item is a {'finished ' * item.settled}{item.kind} ({item.role})"
         self._protocol_error(f"{event} for output item {value.get('output_index', '(no index)')}: {state}")
         return None
 
