@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import socket
 import subprocess
 import sys
+from threading import Event
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from dragoman.transport.direct.addresses import literal, ordered
 from dragoman.transport.direct.answer import Answer as Incoming
 from dragoman.transport.direct.loop_connection import LoopConnection
 from dragoman.transport.direct.options import BODY_LIMIT, READ_SIZE
-from tests.transport.calls import request_to, run, running
+from tests.transport.calls import PATIENCE, request_to, run, running
 from tests.transport.peers import listening
 
 from .drive import BOTH, fetching
@@ -198,6 +200,51 @@ class TestBackPressure:
 
         with WireServer(Answer(body=body)) as server:
             run(library, main)
+
+
+class TestBytesThatNobodyAskedFor:
+    """An answer sent in advance must not become the answer to the next request."""
+
+    @BOTH
+    @pytest.mark.parametrize("poison", [b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison", b"\r\n"], ids=["an answer", "a line break"])
+    def test_on_an_idle_connection_end_it(self, library: str, poison: bytes) -> None:
+        answered, poisoned = Event(), Event()
+
+        def serve(peer: socket.socket) -> None:
+            while peer.recv(65536):
+                peer.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwhole")
+                assert answered.wait(PATIENCE)
+                peer.sendall(poison)
+                poisoned.set()
+
+        with listening(serve) as port, fetching(library) as fetch:
+            assert fetch(request_to(f"http://127.0.0.1:{port}"))[2] == b"whole"
+            answered.set()
+            assert poisoned.wait(PATIENCE)
+            assert fetch(request_to(f"http://127.0.0.1:{port}"))[2] == b"whole"
+
+    def test_on_an_idle_connection_end_it_as_they_come(self) -> None:
+        async def main() -> None:
+            transport = AsyncDirectTransport()
+            response = await transport.send(request_to(f"http://127.0.0.1:{port}"), running())
+            assert await response.read() == b"whole"
+            answered.set()
+            assert await asyncio.to_thread(closed.wait, PATIENCE)
+            await transport.close()
+
+        answered, closed = Event(), Event()
+
+        def serve(peer: socket.socket) -> None:
+            peer.recv(65536)
+            peer.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwhole")
+            assert answered.wait(PATIENCE)
+            peer.sendall(b"more")
+            with contextlib.suppress(ConnectionResetError):
+                peer.recv(65536)
+            closed.set()
+
+        with listening(serve) as port:
+            asyncio.run(main())
 
 
 class TestRefusedRequest:
