@@ -34,6 +34,9 @@ CONTESTANTS: tuple[Contestant, ...] = (
     Contestant(
         "traced", "dragoman, httpx2, OpenTelemetry", "dragoman", "clients.ours", "", {"BENCH_TRANSPORT": "httpx2", "BENCH_TELEMETRY": "1"}
     ),
+    Contestant(
+        "unchecked", 'dragoman, validate="off"', "dragoman", "clients.ours", "", {"BENCH_TRANSPORT": "httpx2", "BENCH_VALIDATE": "off"}
+    ),
     Contestant("anthropic", "anthropic, messages.stream()", "anthropic-2.14.0", "clients.sdk", "anthropic"),
     Contestant("anthropic events", "anthropic, create(stream=True)", "anthropic-2.14.0", "clients.sdk", "", {"BENCH_EVENTS": "1"}),
     Contestant("pydantic-ai", "pydantic-ai, direct", "pydantic-ai-slim-2.68.0", "clients.pydanticai", "pydantic_ai.direct"),
@@ -46,7 +49,7 @@ CONTESTANTS: tuple[Contestant, ...] = (
 FREE = ("raw", "httpx2", "direct")
 """Those that need no peer's environment."""
 
-_ALL = tuple(contestant.key for contestant in CONTESTANTS if contestant.key != "traced")
+_ALL = tuple(contestant.key for contestant in CONTESTANTS if contestant.key not in ("traced", "unchecked"))
 _LIBRARIES = tuple(key for key in _ALL if key != "raw")
 
 _MICRO, _MILLI, _MEGA = 1e6, 1e3, 1e-6
@@ -164,7 +167,7 @@ CASES: tuple[Case, ...] = (
         {"do": "build", "answer": ["text", 2], "times": 5},
         "ms",
         _cpu_per(5, _MILLI),
-        who=("httpx2", "anthropic"),
+        who=("httpx2", "unchecked", "anthropic"),
         warm={"do": "build", "answer": ["text", 2], "times": 1},
     ),
     Case("first sync", "Time to first token, warm connection, sync", {"do": "timed", "answer": ["text", 20], "times": 60}, "µs", None),

@@ -223,7 +223,7 @@ def cold_starts(contestants: list[Contestant], server: Server, rounds: int) -> d
 
 def chosen(names: str) -> list[Contestant]:
     """The contestants that `--peers` names, and our own."""
-    wanted = {contestant.key for contestant in CONTESTANTS} if names == "all" else {*FREE, "traced", *names.split(",")}
+    wanted = {contestant.key for contestant in CONTESTANTS} if names == "all" else {*FREE, "traced", "unchecked", *names.split(",")}
     if "anthropic" in wanted:
         wanted.add("anthropic events")
     if not (ROOT / "src" / "dragoman" / "transport" / "direct").exists():
@@ -235,9 +235,7 @@ def main() -> int:
     """Run, write the results, and say what was found."""
     parser = argparse.ArgumentParser(description="Measure dragoman, a raw reader and the peers on the same work, in turns.")
     parser.add_argument("--peers", default="all", help="comma-separated: anthropic, pydantic-ai, any-llm, langchain, litellm; all; none")
-    parser.add_argument(
-        "--cases", default="", help="only these rows of cases.py, comma-separated, * as in a shell; cold: the cold starts"
-    )
+    parser.add_argument("--cases", default="", help="only these rows of cases.py, comma-separated, * as in a shell; cold: the cold starts")
     parser.add_argument("--rounds", type=int, default=0, help="rounds of each case, instead of its own number")
     parser.add_argument("--patience", type=float, default=60, help="seconds that one turn of a contestant may take (default 60)")
     parser.add_argument("--merge", type=Path, help="add what is measured to these results of an earlier run instead of beginning anew")

@@ -14,6 +14,9 @@ from dragoman.wire.base import HTTPRequest
 from material import Answer, history, tools
 
 
+_VALIDATE: Any = os.environ.get("BENCH_VALIDATE", "error")
+
+
 def _content(response: Response) -> str:
     calls = response.message.tool_uses
     return calls[0].input["text"] if calls else response.text
@@ -46,7 +49,7 @@ class Client:
     """A provider with default settings: validation, timeouts and retries on. Telemetry is off unless `telemetry` says otherwise."""
 
     def __init__(self, url: str) -> None:
-        settings: dict[str, Any] = {"telemetry": _telemetry()}
+        settings: dict[str, Any] = {"telemetry": _telemetry(), "validate": _VALIDATE}
         if os.environ["BENCH_TRANSPORT"] == "httpx2":
             from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 
@@ -129,7 +132,7 @@ class Client:
     def build(self, conversation: Any, model: str) -> str:
         """As `send`, without a network."""
         if self._offline is None:
-            self._offline = Anthropic(api_key="k", telemetry=None, transport=_AtOnce(Answer.of(model).message()))
+            self._offline = Anthropic(api_key="k", telemetry=None, validate=_VALIDATE, transport=_AtOnce(Answer.of(model).message()))
         messages, offered = conversation
         return _content(self._offline.complete(Request(messages, model=model, tools=offered, max_tokens=1024), stream=False))
 
