@@ -13,7 +13,6 @@ from dragoman.wire.anthropic import AnthropicWire
 from dragoman.wire.base import HTTPRequest
 from material import Answer, history, tools
 
-
 _VALIDATE: Any = os.environ.get("BENCH_VALIDATE", "error")
 
 
