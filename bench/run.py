@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -241,6 +242,7 @@ def main() -> int:
     parser.add_argument("--merge", type=Path, help="add what is measured to these results of an earlier run instead of beginning anew")
     parser.add_argument("--page", action="store_true", help="write docs/benchmarks.md and its plots from the results")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended early"))  # so that nothing is left running
     contestants = chosen(options.peers)
     wanted = [name for name in options.cases.split(",") if name]
     results = json.loads(options.merge.read_text()) if options.merge else {"cases": {}, "runs": []}
