@@ -35,16 +35,16 @@ class Answer(NamedTuple):
         return cls(kind, int(count), int(size), int(pace))
 
     def pieces(self) -> list[str]:
-        """The content of each delta; of a tool call the fragments of `{"text": …}`."""
-        words = [f" w{n % 1_000_000:x}".ljust(self.size, "x")[: self.size] for n in range(self.count)]
+        """The content of each delta; of a tool call the JSON of its input, cut anywhere."""
         if self.kind == "tool":
-            words[0], words[-1] = '{"text": "', '"}'
-        return words
+            whole = _tool_input(self.count * self.size)
+            return [whole[at : at + self.size] for at in range(0, len(whole), self.size)]
+        return [f" w{n % 1_000_000:x}".ljust(self.size, "x")[: self.size] for n in range(self.count)]
 
-    def content(self) -> str:
-        """The right answer: the text, or the `text` of the tool's input."""
+    def content(self) -> Any:
+        """The right answer: the text, or the `lines` of the tool's input."""
         whole = "".join(self.pieces())
-        return json.loads(whole)["text"] if self.kind == "tool" else whole
+        return json.loads(whole)["lines"] if self.kind == "tool" else whole
 
     def events(self) -> list[bytes]:
         """The whole stream, one event each."""
@@ -57,7 +57,7 @@ class Answer(NamedTuple):
     def message(self) -> bytes:
         """The answer to a request that does not stream."""
         if self.kind == "tool":
-            block: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "write", "input": {"text": self.content()}}
+            block: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "write", "input": {"lines": self.content()}}
         else:
             block = {"type": "text", "text": self.content()}
         return json.dumps({**self._message(), "content": [block], "stop_reason": self._stop(), "stop_sequence": None}).encode()
@@ -91,6 +91,18 @@ class Answer(NamedTuple):
             sse({"type": "message_delta", "delta": delta, "usage": {"output_tokens": self.count}}),
             sse({"type": "message_stop"}),
         ]
+
+
+def _tool_input(length: int) -> str:
+    """What a call that writes a file has as its input, in so many characters (100 at least): many small objects, escapes in their texts."""
+    rows: list[str] = []
+    left = length - len('{"lines":[]}')
+    while len(row := f'{{"line":{len(rows)},"text":"    value = read(\\"{len(rows)}.txt\\")\\n"}}') + 1 <= left - 60:
+        rows.append(row)
+        left -= len(row) + 1
+    last = f'{{"line":{len(rows)},"text":""}}'
+    rows.append(last[:-2] + "x" * (left - len(last)) + last[-2:])
+    return '{"lines":[' + ",".join(rows) + "]}"
 
 
 def sse(event: dict[str, Any]) -> bytes:

@@ -33,7 +33,7 @@ class _Joined:
         return brought
 
     def content(self) -> str:
-        return json.loads("".join(self.calls))["text"] if self.calls else "".join(self.texts)
+        return json.loads("".join(self.calls))["lines"] if self.calls else "".join(self.texts)
 
 
 class Client(PeerClient):
@@ -42,14 +42,14 @@ class Client(PeerClient):
     def __init__(self, url: str) -> None:
         self._llm = AnyLLM.create("anthropic", api_key="k", api_base=url)
 
-    def pieces(self, model: str) -> Iterator[bool | str]:
+    def pieces(self, model: str) -> Iterator[Any]:
         """Read a stream."""
         joined = _Joined()
         for chunk in self._llm.completion(model=model, messages=_HI, stream=True, max_tokens=1024):
             yield joined.push(chunk)
         yield joined.content()
 
-    async def apieces(self, model: str) -> AsyncIterator[bool | str]:
+    async def apieces(self, model: str) -> AsyncIterator[Any]:
         """As `pieces`."""
         joined = _Joined()
         async for chunk in await self._llm.acompletion(model=model, messages=_HI, stream=True, max_tokens=1024):

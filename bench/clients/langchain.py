@@ -12,9 +12,9 @@ from clients.peer import PeerClient
 from material import history, tools
 
 
-def _content(message: Any) -> str:
+def _content(message: Any) -> Any:
     if message.tool_calls:
-        return message.tool_calls[0]["args"]["text"]
+        return message.tool_calls[0]["args"]["lines"]
     content = message.content
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
@@ -31,7 +31,7 @@ class Client(PeerClient):
             self._models[name] = ChatAnthropic(model=name, base_url=self._url, api_key="k", max_retries=0, max_tokens=1024)
         return self._models[name]
 
-    def pieces(self, model: str) -> Iterator[bool | str]:
+    def pieces(self, model: str) -> Iterator[Any]:
         """Read a stream."""
         whole: Any = None
         for chunk in self._model(model).stream("hi"):
@@ -39,7 +39,7 @@ class Client(PeerClient):
             yield bool(chunk.content or chunk.tool_call_chunks)
         yield _content(whole)
 
-    async def apieces(self, model: str) -> AsyncIterator[bool | str]:
+    async def apieces(self, model: str) -> AsyncIterator[Any]:
         """As `pieces`."""
         whole: Any = None
         async for chunk in self._model(model).astream("hi"):

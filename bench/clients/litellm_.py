@@ -13,9 +13,9 @@ from clients.peer import PeerClient, openai_history, openai_tools
 _HI = [{"role": "user", "content": "hi"}]
 
 
-def _content(answer: Any) -> str:
+def _content(answer: Any) -> Any:
     message = answer.choices[0].message
-    return json.loads(message.tool_calls[0].function.arguments)["text"] if message.tool_calls else message.content
+    return json.loads(message.tool_calls[0].function.arguments)["lines"] if message.tool_calls else message.content
 
 
 def _brought(chunk: Any) -> bool:
@@ -29,7 +29,7 @@ class Client(PeerClient):
     def __init__(self, url: str) -> None:
         self._settings = {"api_base": url, "api_key": "k", "max_tokens": 1024, "num_retries": 0}
 
-    def pieces(self, model: str) -> Iterator[bool | str]:
+    def pieces(self, model: str) -> Iterator[Any]:
         """Read a stream."""
         chunks: list[Any] = []
         for chunk in litellm.completion(model="anthropic/" + model, messages=_HI, stream=True, **self._settings):
@@ -37,7 +37,7 @@ class Client(PeerClient):
             yield _brought(chunk)
         yield _content(litellm.stream_chunk_builder(chunks))
 
-    async def apieces(self, model: str) -> AsyncIterator[bool | str]:
+    async def apieces(self, model: str) -> AsyncIterator[Any]:
         """As `pieces`."""
         chunks: list[Any] = []
         async for chunk in await litellm.acompletion(model="anthropic/" + model, messages=_HI, stream=True, **self._settings):

@@ -16,9 +16,9 @@ from material import Answer, history, tools
 _VALIDATE: Any = os.environ.get("BENCH_VALIDATE", "error")
 
 
-def _content(response: Response) -> str:
+def _content(response: Response) -> Any:
     calls = response.message.tool_uses
-    return calls[0].input["text"] if calls else response.text
+    return calls[0].input["lines"] if calls else response.text
 
 
 class _AtOnce:

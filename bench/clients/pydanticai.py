@@ -20,10 +20,10 @@ _SETTINGS = ModelSettings(max_tokens=1024)
 _WRITE = ModelRequestParameters(function_tools=[ToolDefinition(name="write", parameters_json_schema={"type": "object", "properties": {}})])
 
 
-def _content(response: ModelResponse) -> str:
+def _content(response: ModelResponse) -> Any:
     part = response.parts[0]
     if isinstance(part, ToolCallPart):
-        return part.args_as_dict()["text"]
+        return part.args_as_dict()["lines"]
     assert isinstance(part, TextPart)
     return part.content
 
@@ -44,7 +44,7 @@ class Client(PeerClient):
     def _tools(self, model: str) -> ModelRequestParameters | None:
         return _WRITE if "-tool-" in model else None
 
-    def pieces(self, model: str) -> Iterator[bool | str]:
+    def pieces(self, model: str) -> Iterator[Any]:
         """Read a stream."""
         with direct.model_request_stream_sync(
             self._model(model), self._hi, model_settings=_SETTINGS, model_request_parameters=self._tools(model)
@@ -53,7 +53,7 @@ class Client(PeerClient):
                 yield isinstance(event, PartDeltaEvent) or bool(getattr(getattr(event, "part", None), "content", ""))
             yield _content(stream.response)
 
-    async def apieces(self, model: str) -> AsyncIterator[bool | str]:
+    async def apieces(self, model: str) -> AsyncIterator[Any]:
         """As `pieces`."""
         async with direct.model_request_stream(
             self._model(model), self._hi, model_settings=_SETTINGS, model_request_parameters=self._tools(model)

@@ -15,9 +15,9 @@ from material import Answer, history, tools
 _EVENTS = bool(os.environ.get("BENCH_EVENTS"))
 
 
-def _content(message: Any) -> str:
+def _content(message: Any) -> Any:
     block = message.content[0]
-    return block.input["text"] if block.type == "tool_use" else block.text
+    return block.input["lines"] if block.type == "tool_use" else block.text
 
 
 class _Joined:
@@ -37,7 +37,7 @@ class _Joined:
 
     def content(self) -> str:
         whole = "".join(self.pieces)
-        return json.loads(whole)["text"] if self.tool else whole
+        return json.loads(whole)["lines"] if self.tool else whole
 
 
 class _Stream(httpx2.SyncByteStream):
