@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import trustme
 from dragoman.errors import ConfigError, ConnectionFailedError, IncompleteStreamError, RequestTimeoutError
 from dragoman.testing import Answer, Stall, WireServer
 from dragoman.testing.certificate import Authority
+from dragoman.transport.direct import AsyncDirectTransport, DirectTransport
 from dragoman.transport.direct import tls as module
 from dragoman.transport.direct.options import Options
 from tests.transport.calls import request_to, running
@@ -170,6 +172,43 @@ class TestEnd:
 
         with tls_peer(authority, answer) as url, fetching(library, verify=authority.client_context()) as fetch:
             assert [fetch(request_to(url))[2] for _ in range(3)] == [b"whole"] * 3
+
+
+@BOTH
+def test_what_came_before_damaged_tls_is_handed_out_first(library: str) -> None:
+    authority = Authority()
+    context = authority.server_context()
+
+    def serve(peer: socket.socket) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        server = context.wrap_bio(incoming, outgoing, server_side=True)
+        request = b""
+        while not request:
+            incoming.write(peer.recv(65536))
+            with suppress(ssl.SSLWantReadError):
+                server.do_handshake()
+                request = server.read()
+            peer.sendall(outgoing.read())
+        server.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwho")
+        peer.sendall(outgoing.read() + b"\x17\x03\x03\x00\x20" + bytes(32))
+        peer.recv(65536)
+
+    with listening(serve) as port:
+        request = request_to(f"https://127.0.0.1:{port}")
+        got: list[bytes] = []
+        if library == "threads":
+            transport = DirectTransport(verify=authority.client_context())
+            with pytest.raises(ConnectionFailedError, match=r"ReadError: connection broken by 127.0.0.1:\d+: TLS failed \(DECRYPTION"):
+                got.extend(transport.send(request, running()))
+        else:
+
+            async def main() -> None:
+                async for data in await AsyncDirectTransport(verify=authority.client_context()).send(request, running()):
+                    got.append(data)  # noqa: PERF401  # kept when the next one fails
+
+            with pytest.raises(ConnectionFailedError, match=r"ReadError: connection broken by 127.0.0.1:\d+: TLS failed \(DECRYPTION"):
+                asyncio.run(main())
+    assert got == [b"who"]
 
 
 @BOTH

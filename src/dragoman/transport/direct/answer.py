@@ -15,7 +15,7 @@ import re
 
 import httptools
 
-from dragoman.transport.direct.faults import Fault, RemoteProtocolError
+from dragoman.transport.direct.faults import Fault, ReadError, RemoteProtocolError
 
 __all__ = ["Answer"]
 
@@ -73,7 +73,7 @@ class Answer:
         self.keep_alive = False
         """Whether the peer means to keep the connection."""
         self.excess = False
-        """Whether bytes came after the end."""
+        """Whether bytes came after the end, or anything else forbids another request on the connection."""
         self.fault: Fault | None = None
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._limit = max_header_bytes
@@ -131,6 +131,13 @@ class Answer:
             self.complete = True
         else:
             self.fault = RemoteProtocolError("closed too early")
+
+    def broken(self, error: BaseException) -> None:
+        """The connection broke: reset by the peer, or its TLS is damaged."""
+        self.excess = True
+        if not self.complete and self.fault is None:
+            self.fault = ReadError("connection")
+            self.fault.__cause__ = error
 
     def take(self) -> bytes:
         """The body's bytes that have come since the last time."""

@@ -24,7 +24,7 @@ from dragoman.errors import Phase
 from dragoman.transport import Clocks
 from dragoman.transport.direct.addresses import Address, literal, new_socket, ordered
 from dragoman.transport.direct.answer import Answer
-from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, ReadError, WriteError
+from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, WriteError
 from dragoman.transport.direct.options import HAPPY_EYEBALLS_DELAY, READ_SIZE, WRITE_SIZE
 from dragoman.transport.direct.request import Key
 from dragoman.transport.direct.tls import TLS, plain_buffer
@@ -99,7 +99,7 @@ class SocketConnection:
             raise WriteError("connection") from error
 
     def receive(self, answer: Answer, clocks: Clocks) -> None:
-        """Wait for bytes and feed them, or the end of the connection, to `answer`. Raises ReadError, Stopped."""
+        """Wait for bytes and feed them, or how the connection ended, to `answer`. Raises Stopped, ClosedHere."""
         buffer, tls = _buffers.cipher, self._tls
         try:
             count = self._recv(buffer, clocks)
@@ -120,7 +120,7 @@ class SocketConnection:
             if ended:
                 answer.eof()
         except OSError as error:
-            raise ReadError("connection") from error
+            answer.broken(error)
 
     def alive(self) -> bool:
         """Whether nothing has come on this idle connection: neither an end nor bytes that nobody asked for."""

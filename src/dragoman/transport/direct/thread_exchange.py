@@ -140,11 +140,8 @@ class ThreadExchange:
             connection.send(self._outgoing.head + self._outgoing.body, answer, self._clocks)
         except WriteError as error:  # a server may refuse a request before it has read all of it, and say so
             unsent = error
-        try:
-            while not answer.head and answer.fault is None:
-                connection.receive(answer, self._clocks)
-        except ReadError as error:
-            raise (unsent or error) from error.__cause__
+        while not answer.head and answer.fault is None:
+            connection.receive(answer, self._clocks)
         if not answer.head and answer.fault is not None:  # else what came before the fault is handed out first
             raise answer.fault if unsent is None or answer.begun else unsent
 
