@@ -357,10 +357,10 @@ def main() -> int:
     report, scale = Report(), given.scale
     with elsewhere() as url:
         at_once(report, url, max(10, int(1000 * scale)))
-        in_a_row(report, url, max(100, int(10_000 * scale)))
-        faults(report, url, max(100, int(3000 * scale)))
-        standing_still(report, url, max(1.0, 5 * scale))
-    leaving(report, max(100, int(1000 * scale)))
+        in_a_row(report, url, max(10, int(10_000 * scale)))
+        faults(report, url, max(20, int(3000 * scale)))
+        standing_still(report, url, 5 * scale)
+    leaving(report, max(10, int(1000 * scale)))
     report.say(f"broken: {report.broken.total()} times" if report.broken else "all held")
     return 1 if report.broken else 0
 
