@@ -144,9 +144,22 @@ def test_what_is_no_message_and_no_block_is_named() -> None:
     assert found(ask(odd)) == [("messages[0].content[1]", "not_a_block")]
 
 
+@pytest.mark.parametrize("choice", ["required", ToolNamed("f")])
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-5"])
+def test_a_tool_cannot_be_forced_where_thinking_is_on_by_default(model: str, choice: Any) -> None:
+    request = ask(model=model, tools=[TOOL], tool_choice=choice)
+    (problem,) = problems(request, WIRE)
+    assert (problem.path, problem.rule) == ("tool_choice", "thinking_tool_choice")
+    assert problem.message == f"{model} thinks unless told not to, and a tool cannot be forced while it does"
+    assert problem.fix == 'use "auto" or "required_if_allowed", or set thinking=ThinkingConfig.off()'
+    assert found(request.replace(thinking=ThinkingConfig.off())) == []
+    assert found(request.replace(extra_body={"thinking": {"type": "disabled"}})) == []
+    assert found(request.replace(tool_choice="required_if_allowed")) == []
+
+
 def test_what_is_no_tool_and_no_system_text_is_named() -> None:
     request = ask(tools=[{"name": "f"}, TOOL], system=[{"type": "text", "text": "s"}, Text("s")])
-    assert found(request) == [("tools[0]", "not_a_tool"), ("system[0]", "not_a_block")]
+    assert found(request) == [("system[0]", "not_a_block"), ("tools[0]", "not_a_tool")]
 
 
 def test_an_unknown_role_is_named() -> None:
@@ -302,7 +315,7 @@ def test_what_a_model_does_not_take_is_a_problem_for_it_alone(model: str, settin
         ("claude-sonnet-5-5", {"thinking": ThinkingConfig.off()}),
         ("claude-haiku-4-5", {"effort": "high", "thinking": ThinkingConfig.auto()}),
         ("claude-opus-5", {"effort": "minimal"}),
-        ("claude-opus-5", {"tools": [TOOL], "tool_choice": "required"}),
+        ("claude-opus-5", {"tools": [TOOL], "tool_choice": "required", "thinking": ThinkingConfig.off()}),
         ("claude-opus-5-5", {"tools": [TOOL], "tool_choice": "required_if_allowed"}),
         ("claude-3-7-sonnet-latest", {"max_tokens": 128_000, "betas": ["output-128k-2025-02-19"]}),
     ],

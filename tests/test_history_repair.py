@@ -341,3 +341,10 @@ def test_an_interrupted_turn_can_go_on() -> None:
     assert problems(request, AnthropicWire()) == []
     body = json.loads(AnthropicWire().encode(request, stream=True).body)
     assert [block["type"] for block in body["messages"][2]["content"]] == ["tool_result", "text"]
+
+
+@pytest.mark.parametrize("history", [[], [system("s")]])
+def test_a_history_in_which_nobody_has_spoken_stays_so(history: list[Message]) -> None:
+    messages, changes = repair(history)
+    assert (messages, changes) == (history, [])
+    assert [problem.rule for problem in problems(Request(messages, model="claude-test-1"), AnthropicWire())] == ["required"]

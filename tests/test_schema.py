@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
 
 import msgspec
 import pydantic
@@ -522,6 +522,10 @@ def test_a_wrapped_function_is_described_as_what_it_wraps() -> None:
     assert Tool.of(wrapper) == WEATHER
 
 
+class Answering:
+    def __call__(self, a: int) -> None: ...
+
+
 def no_annotation(a, b: int) -> None: ...  # type: ignore[no-untyped-def]
 def many(*values: int) -> None: ...
 def any_name(**values: int) -> None: ...
@@ -529,6 +533,21 @@ def by_position(a: int, /) -> None: ...
 def strange(a: int, b: complex) -> None: ...
 def unknown(a: int, b: list[Nowhere]) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 def unknown_result(a: int) -> Nowhere: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    "bound", [functools.partial(weather, "Omsk", days=2), functools.wraps(weather)(functools.partial(weather, "Omsk", days=2))]
+)
+def test_a_partial_is_the_function_without_what_is_bound(bound: Any) -> None:
+    tool = Tool.of(bound)
+    assert (tool.name, tool.description) == (WEATHER.name, WEATHER.description)
+    assert tool.input_schema == {"type": "object", "properties": {"unit": WEATHER.input_schema["properties"]["unit"]}}
+
+
+@pytest.mark.parametrize("type", [int | None, Point | None, Optional[int]])  # noqa: UP045  # the other spelling
+def test_an_answer_of_several_types_is_refused_with_what_to_do(type: Any) -> None:
+    with pytest.raises(TypeError, match=r"is a choice of types, not one: use a class with a field of it"):
+        OutputFormat.of(type)
 
 
 @pytest.mark.parametrize(
@@ -543,7 +562,8 @@ def unknown_result(a: int) -> Nowhere: ...  # type: ignore[name-defined]  # noqa
         (unknown_result, r"unknown_result\(\): the annotation of the result cannot be resolved"),
         (Toolbox.later, r"later\(\): parameter `self` has no annotation"),
         (lambda: None, "a tool needs a named function"),
-        (functools.partial(weather, "Omsk"), "a tool needs a named function"),
+        (functools.partial(lambda: None), "a tool needs a named function, not a lambda: give it a name with def"),
+        (Answering(), "not an object of type Answering: give it a name with def, or pass Tool"),
     ],
 )
 def test_a_function_that_cannot_be_a_tool_is_refused_naming_the_parameter(function: Any, text: str) -> None:

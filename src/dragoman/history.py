@@ -8,7 +8,9 @@ cut off, edited or stored wrongly can go on; it changes as little as it can, rep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -17,14 +19,17 @@ from dragoman.catalog import ModelRules, rules
 from dragoman.errors import Problem
 from dragoman.message import Block, InvalidToolUse, Message, RedactedThinking, Refusal, ServerToolResult, ServerToolUse, Text, Thinking
 from dragoman.request import Request
+from dragoman.validation.blocks import check_json
 from dragoman.validation.dialect import dialect_of
+from dragoman.validation.headers import check_headers
 from dragoman.validation.marks import check_marks
-from dragoman.validation.media import not_json
 from dragoman.validation.repair import Change, Repaired, mend
 from dragoman.validation.schemas import check_strict
 from dragoman.validation.settings import check_settings
 from dragoman.validation.tools import check_tools
 from dragoman.validation.turns import Turns
+from dragoman.validation.types import check_types
+from dragoman.validation.verbatim import check_verbatim
 
 if TYPE_CHECKING:
     from dragoman.wire.base import Wire
@@ -35,6 +40,9 @@ MAX_MESSAGES = 100_000
 """Messages in one request (anthropic.md §3)."""
 
 _NO_RULES = ModelRules()
+_DEFAULTS = Request("")
+_FIRST = re.compile(r"[.\[]")
+_ITEM = re.compile(r"messages\[(?P<message>\d+)\](?:\.content\[(?P<block>\d+)\])?")
 
 
 def required(request: Request, label: str) -> list[Problem]:
@@ -43,7 +51,7 @@ def required(request: Request, label: str) -> list[Problem]:
     `label` is the provider's name in the texts (`Anthropic request requires a model`).
     """
     found: list[Problem] = []
-    if not request.model:
+    if not request.model or (isinstance(request.model, str) and request.model.isspace()):  # pyright: ignore[reportUnnecessaryIsInstance]
         found.append(Problem("model", "required", f"{label} request requires a model", "set Request.model, or the provider's model"))
     if all(getattr(message, "role", "") == "system" for message in request.messages):
         text = f"{label} request requires at least one user/assistant message"
@@ -60,27 +68,36 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     """
     dialect = dialect_of(wire.name)
     claude = dialect.claude
-    model = rules(request.model) if claude else _NO_RULES
     api_version = str(getattr(wire, "api_version", ""))
-    out: list[Problem] = []
-    out += required(request, dialect.label)
+    out = required(request, dialect.label)
+    mistyped: list[Problem] = []
+    seen = check_types(request, mistyped)
+    sound = True
+    if mistyped:
+        out += mistyped
+        request, sound = _without(request, mistyped)
+    model = rules(request.model) if claude else _NO_RULES
     if len(request.messages) > MAX_MESSAGES:
         out.append(Problem("messages", "too_many_messages", f"more than {MAX_MESSAGES} messages", "drop or summarize the oldest"))
     if claude:
         check_settings(request, model, api_version=api_version, out=out)
+    check_headers(request, out)
+    if request.metadata:
+        check_json(request.metadata, "metadata", out)
+    if request.output is not None:
+        check_json(request.output.schema, "output.schema", out)
     if request.extra_body:
         _check_body(request, out)
     if request.tools or request.tool_choice is not None:
         check_tools(request, model, dialect, out)
     if claude:
         check_strict(request, out)
-    if not isinstance(request.system, str):
-        for i, block in enumerate(request.system):
-            if not isinstance(block, Text):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
-                out.append(Problem(f"system[{i}]", "not_a_block", "is no Text", "the system prompt is a string or Text blocks"))
+    if not sound:
+        return out
+    check_verbatim(request, seen, wire=wire.name, claude=claude, out=out)
     turns = Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out)
     turns.run()
-    if claude and turns.whole:
+    if claude:
         check_marks(request, out, in_messages=turns.marked)
     return out
 
@@ -89,13 +106,41 @@ def _check_body(request: Request, out: list[Problem]) -> None:
     count = request.extra_body.get("n")
     if isinstance(count, int) and count > 1:
         out.append(Problem("extra_body.n", "n", f"one request gives one answer, not {count}", "send n calls"))
-    where = not_json(request.extra_body, "extra_body")
-    if where:
-        out.append(Problem(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values"))
+    check_json(request.extra_body, "extra_body", out)
+
+
+_READ_WITH = {"tools": ("tool_choice",), "thinking": ("tool_choice", "temperature", "top_p", "top_k", "effort")}
+"""Fields that nothing can be said of while another is not known."""
+
+
+def _without(request: Request, mistyped: Iterable[Problem]) -> tuple[Request, bool]:
+    """The request with its mistyped fields at their defaults and what is no message or block replaced, so that the rest can be looked at.
+
+    Also whether its messages can be: a call whose id is no string leaves nothing to say of the results.
+    """
+    names: set[str] = set()
+    messages = list(request.messages)
+    sound = True
+    for problem in mistyped:
+        place = _ITEM.fullmatch(problem.path)
+        if not problem.path.startswith("messages"):
+            names.add(_FIRST.split(problem.path, maxsplit=1)[0])
+        elif place is None or problem.rule not in ("not_a_message", "not_a_block"):
+            sound = False
+        elif place["block"] is None:
+            messages[int(place["message"])] = Message("system", "")  # says nothing, and separates no turns
+        else:
+            i = int(place["message"])
+            content = list(messages[i].content)
+            content[int(place["block"])] = Text("…")
+            messages[i] = replace(messages[i], content=content)
+    names.update(chain.from_iterable(_READ_WITH.get(name, ()) for name in tuple(names)))
+    return request.replace(messages=messages, **{name: getattr(_DEFAULTS, name) for name in names}), sound
 
 
 def repair(messages: Iterable[Message | str]) -> Repaired:
-    """A history that `problems` has nothing against, and every change that this took.
+    """A history that `problems` has nothing against, and every change that this took. One in which nobody has spoken yet (nothing, or
+    system messages only) stays so, and needs a message before it can be sent.
 
     Unanswered tool uses get an `is_error` result, results that answer no call are dropped, several results of one call become one;
     blocks that cannot stand or be written where they are, mislabelled images, illegal tool names, empty user turns are mended or

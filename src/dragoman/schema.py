@@ -14,8 +14,10 @@ import inspect
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -60,6 +62,8 @@ def output_schema(type: Any) -> Schema:
     Raises TypeError, with the place, for a type that has no JSON schema or that strict schemas cannot say (`Any`, a free-form `dict`).
     """
     name = _name(type)
+    if get_origin(type) in (Union, UnionType):
+        raise TypeError(f"{name} is a choice of types, not one: use a class with a field of it, since an answer is one JSON object")
     return _strict_root(_describe(type, name), name)
 
 
@@ -107,12 +111,20 @@ def tool_of(function: Callable[..., object], *, strict: bool = False) -> Tool:
 
     The description is the docstring's first paragraph; parameters are described by a Google, numpy or Sphinx section of it, by
     `msgspec.Meta(description=…)` or by a string in `Annotated`. A parameter with a default is optional, except in a strict schema,
-    where it is required and its default is told in its description. Raises TypeError naming the parameter that cannot be called by
+    where it is required and its default is told in its description. Of a `functools.partial` it is the wrapped function, without the
+    arguments that are bound. Raises TypeError naming the parameter that cannot be called by
     name, has no annotation, or has one that JSON cannot carry.
     """
+    given = function
+    bound: frozenset[str] = frozenset()
+    if isinstance(given, partial):
+        bound = frozenset(given.keywords)
+        function = given.func
+        given = partial(function, *given.args, **given.keywords)  # without the marks of functools.wraps, which hide what is bound
     name: str = getattr(function, "__name__", "")
     if not name.isidentifier():
-        raise TypeError(f"a tool needs a named function, not {function!r}")
+        fix = "give it a name with def, or pass Tool(name, description, input_schema)"
+        raise TypeError(f"a tool needs a named function, not {_described(function)}: {fix}")
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -123,7 +135,9 @@ def tool_of(function: Callable[..., object], *, strict: bool = False) -> Tool:
     properties: Schema = {}
     required: list[str] = []
     definitions: Schema = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in inspect.signature(given).parameters.values():
+        if parameter.name in bound:
+            continue
         described = _parameter_schema(name, parameter, hints, definitions)
         text = texts.get(parameter.name, "")
         if text and "description" not in described:
@@ -141,6 +155,10 @@ def tool_of(function: Callable[..., object], *, strict: bool = False) -> Tool:
     if strict:
         schema = _strict_root(schema, f"{name}()")
     return Tool(name, _paragraph(doc), schema, strict=strict)
+
+
+def _described(function: object) -> str:
+    return "a lambda" if getattr(function, "__name__", "") == "<lambda>" else f"an object of type {type(function).__name__}"
 
 
 def _parameter_schema(function: str, parameter: inspect.Parameter, hints: dict[str, Any], definitions: Schema) -> Schema:

@@ -59,7 +59,24 @@ def test_other_metadata_is_left_out_with_a_notice() -> None:
 def test_effort_and_output_are_output_config() -> None:
     output = OutputFormat(SCHEMA)
     assert body_of(effort="high", output=output)["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": SCHEMA}}
+
+
+def test_the_effort_below_the_lowest_is_the_lowest_with_a_notice() -> None:
     assert body_of(effort="minimal")["output_config"] == {"effort": "low"}
+    assert notices_of(effort="minimal") == [("effort_renamed", "effort")]
+    assert notices_of(effort="low") == []
+
+
+def test_an_effort_that_only_chooses_the_budget_is_not_renamed() -> None:
+    settings = {"model": "claude-sonnet-4-5", "thinking": ThinkingConfig.auto(), "effort": "minimal", "max_tokens": 5000}
+    assert notices_of(**settings) == []
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-5"])
+def test_a_model_that_thinks_by_default_is_not_made_to_call_a_tool(model: str) -> None:
+    asked = {"model": model, "tools": [TOOL], "tool_choice": "required_if_allowed"}
+    assert "tool_choice" not in body_of(**asked)
+    assert body_of(**asked, thinking=ThinkingConfig.off())["tool_choice"] == {"type": "any"}
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ looked at by `turns` itself; here is everything else.
 
 from __future__ import annotations
 
-from typing import Any
-
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
 from dragoman.message import (
     Audio,
+    Block,
     Document,
     Image,
     InvalidToolUse,
@@ -62,7 +61,7 @@ _HOME: dict[type, str] = {
 
 
 def check_block(
-    block: object, holder: Holder, path: str, *, dialect: Dialect, rules: ModelRules, wire: str, latest_api: bool, out: list[Problem]
+    block: Block, holder: Holder, path: str, *, dialect: Dialect, rules: ModelRules, latest_api: bool, out: list[Problem]
 ) -> None:
     """Append what is wrong with a block that is part of `holder`. `latest_api`: the rules of the newest Messages API version apply."""
     if type(block) not in dialect.blocks[holder]:
@@ -78,26 +77,15 @@ def check_block(
         check_json(block.input, f"{path}.input", out)
     elif isinstance(block, RedactedThinking):
         check_signed(block.data, path, out)
-    elif isinstance(block, Opaque) and dialect.claude and block.wire == wire and not _is_block(block.data):
-        out.append(Problem(path, "not_a_block", "is an event of a stream or has no type", "send finished blocks only"))
 
 
-def _misplaced(block: object, holder: str, path: str, dialect: Dialect) -> Problem:
-    if not isinstance(block, BLOCKS):
-        return Problem(
-            path, "not_a_block", "is no content block", "use Text(…), ToolUse(…) …, or Opaque(data, wire=…) for a wire's own block"
-        )
+def _misplaced(block: Block, holder: str, path: str, dialect: Dialect) -> Problem:
     if isinstance(block, Audio | Video):
         return Problem(path, f"no_{block.type}", f"{dialect.label} takes no {block.type}", "leave it out, or send its words as text")
     place = holder if holder == "tool result" else f"{holder} message"
     return Problem(
         path, "block_role", f"a {block.type} block cannot stand in a {place}", _HOME.get(type(block), "move it to a user message")
     )
-
-
-def _is_block(data: dict[str, Any]) -> bool:
-    kind = data.get("type")
-    return isinstance(kind, str) and not kind.endswith("_delta")
 
 
 def check_json(value: object, path: str, out: list[Problem]) -> None:

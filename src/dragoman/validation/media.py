@@ -80,7 +80,9 @@ def _check_bytes(source: Base64, path: str, out: list[Problem]) -> None:
 
 
 def _check_url(source: Url, path: str, out: list[Problem]) -> None:
-    if source.url.startswith("data:"):
+    if not source.url.strip():
+        out.append(Problem(f"{path}.source.url", "url", "is empty", "give the address, or leave the block out"))
+    elif source.url.startswith("data:"):
         out.append(Problem(f"{path}.source.url", "url", "a data: URL is not fetched", "give its bytes as Base64"))
 
 
@@ -148,7 +150,7 @@ def not_json(value: object, path: str) -> str:
         kind = type(node)
         if kind is str or kind is int or kind is bool or node is None:
             continue
-        if isinstance(node, dict | list | tuple) and depth < DEPTH_LIMIT:
+        if (isinstance(node, dict) or kind is list or kind is tuple) and depth < DEPTH_LIMIT:
             for key, item in _items(cast("dict[object, object] | Sequence[object]", node)):
                 if type(item) is str:
                     continue

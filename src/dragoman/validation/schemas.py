@@ -47,7 +47,7 @@ def check_strict(request: Request, out: list[Problem]) -> None:
             properties = node.get("properties")
             if not isinstance(properties, dict):
                 continue
-            required = cast("list[str]", node.get("required") or [])
+            required = _list(node.get("required"))
             for name, part in cast("dict[str, Any]", properties).items():
                 optional += name not in required
                 unions += isinstance(part, dict) and ("anyOf" in part or isinstance(cast("dict[str, Any]", part).get("type"), list))
@@ -76,7 +76,7 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 def _is_recursive(schema: dict[str, Any]) -> bool:
     """Whether a definition reaches itself by `$ref`."""
-    definitions: dict[str, Any] = {**(schema.get("definitions") or {}), **(schema.get("$defs") or {})}
+    definitions = {**_dict(schema.get("definitions")), **_dict(schema.get("$defs"))}
     uses = {name: _referred(part) for name, part in definitions.items()}
     if "#" in _referred(schema):
         return True
@@ -93,6 +93,14 @@ def _is_recursive(schema: dict[str, Any]) -> bool:
                 open_names += uses.get(name, ())
         done.add(start)
     return False
+
+
+def _list(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _referred(schema: Any) -> set[str]:

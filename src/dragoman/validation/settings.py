@@ -44,6 +44,9 @@ def check_settings(request: Request, rules: ModelRules, *, api_version: str, out
             out.append(
                 Problem(f"stop_sequences[{i}]", "stop_sequence", "is empty or only white space", "give at least one other character")
             )
+    user_id: object = request.metadata.get("user_id")
+    if user_id is not None and not isinstance(user_id, str):
+        out.append(Problem("metadata.user_id", "metadata", "is no string", "give it as a string"))
     out.extend(
         Problem(f"metadata.{key}", "metadata", "the Messages API knows only `user_id`", "keep other facts in `trace`")
         for key in request.metadata
@@ -151,7 +154,7 @@ def _check_sampling(request: Request, rules: ModelRules, mode: str, api_version:
         elif not rules.sampling:
             out.append(Problem(name, "sampling_unsupported", f"{rules.id} takes no {name}", "leave it out"))
         elif mode in ("budget", "adaptive", "auto") or (mode == "" and rules.thinking_default_on):
-            text = _with_thinking(name, float(value))
+            text = _with_thinking(name, value)
             if text:
                 out.append(Problem(name, "thinking_sampling", text, "leave it out, or turn thinking off"))
     if "temperature" in given and "top_p" in given and not rules.temperature_and_top_p_together and rules.sampling:
@@ -178,3 +181,7 @@ def _check_forced_tool(request: Request, rules: ModelRules, mode: str, out: list
     elif mode in ("budget", "adaptive", "auto"):
         text = "a tool cannot be forced while thinking is on"
         out.append(Problem("tool_choice", "thinking_tool_choice", text, 'use "auto" or "required_if_allowed", or turn thinking off'))
+    elif mode == "" and rules.thinking_default_on:
+        off = "set thinking=ThinkingConfig.off()" if rules.thinking_off != "never" else "choose another model"
+        text = f"{rules.id} thinks unless told not to, and a tool cannot be forced while it does"
+        out.append(Problem("tool_choice", "thinking_tool_choice", text, f'use "auto" or "required_if_allowed", or {off}'))

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
-from dragoman.request import ProviderTool, Request, Tool, ToolNamed
+from dragoman.request import Request, Tool, ToolNamed
+from dragoman.validation.blocks import check_json
 from dragoman.validation.dialect import Dialect
-from dragoman.validation.media import not_json
 
 __all__ = ["NAME_FIX", "check_tools"]
 
@@ -22,9 +22,6 @@ def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list
     first: dict[str, int] = {}
     for i, tool in enumerate(request.tools):
         path = f"tools[{i}]"
-        if not isinstance(tool, Tool | ProviderTool):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
-            out.append(Problem(path, "not_a_tool", "is no tool", "use Tool(…) or ProviderTool(…)"))
-            continue
         ours = isinstance(tool, Tool)  # a provider's own tool may be called by its type alone
         if ours and not dialect.tool_name.fullmatch(tool.name):
             out.append(Problem(f"{path}.name", "tool_name", "is no legal tool name", NAME_FIX))
@@ -36,15 +33,15 @@ def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list
             if tool.strict and not rules.strict_tools:
                 out.append(Problem(f"{path}.strict", "strict_tools", f"{rules.id} has no strict tools", "set strict=False"))
             _check_schema(tool.input_schema, f"{path}.input_schema", claude, out)
+        else:
+            check_json(tool.options, f"{path}.options", out)
     _check_choice(request, first, out)
 
 
 def _check_schema(schema: dict[str, Any], path: str, claude: bool, out: list[Problem]) -> None:
     if not schema:
         return
-    where = not_json(schema, path)
-    if where:
-        out.append(Problem(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values"))
+    check_json(schema, path, out)
     if not claude:
         return
     if schema.get("type") != "object":

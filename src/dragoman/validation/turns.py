@@ -42,7 +42,6 @@ from dragoman.validation.tools import NAME_FIX
 
 __all__ = ["Turns", "has_content"]
 
-_ROLES = ("assistant", "system", "user")
 _SERVER_STATE = ("previous_message_id", "previous_response_id", "conversation")
 _SERVER_SIDE = (ServerToolUse, ServerToolResult, Opaque)
 _DIALECTS_OWN = (RedactedThinking, ServerToolUse, ServerToolResult)
@@ -82,7 +81,7 @@ class Turns:
     """The pass over the messages of one request: `run()` appends the problems to `out`."""
 
     def __init__(self, request: Request, dialect: Dialect, rules: ModelRules, *, wire: str, api_version: str, out: list[Problem]) -> None:
-        self.messages: Sequence[object] = request.messages
+        self.messages = request.messages
         self.hoist_all = request.hoist_system == "all"
         self.dialect = dialect
         self.rules = rules
@@ -93,8 +92,6 @@ class Turns:
         self.out = out
         self.marked = False
         """Whether any block has a cache mark."""
-        self.whole = True
-        """Whether every message is one."""
         self.names: set[str] = set()
         self.turn = ""
         """The role of the turn at hand."""
@@ -115,10 +112,6 @@ class Turns:
         leading = True
         last: Message | None = None
         for i, message in enumerate(self.messages):
-            if not isinstance(message, Message):
-                self.whole = False
-                self._add(f"messages[{i}]", "not_a_message", "is no Message", "use user(…), assistant(…), system(…) or Message(…)")
-                continue
             role = message.role
             if role == "user":
                 if self.turn != "user":
@@ -132,14 +125,12 @@ class Turns:
                         self._end_turn()
                     self.turn, self.calls = "assistant", {}
                 self._assistant(i, message)
-            elif role == "system":
+            else:
                 hoistable = self._is_text_only(i, message)
                 leading = leading and hoistable
                 if not leading and not (hoistable and self.hoist_all):
                     self._system(i, message)
                 continue
-            else:
-                self._add(f"messages[{i}].role", "unknown_role", "is no role", f"use one of {', '.join(_ROLES)}")
             leading = False
             last = message
         self._end(last)
@@ -159,10 +150,7 @@ class Turns:
 
     def _anything(self) -> bool:
         """Whether a message is left; a user turn without content is a problem of its own."""
-        return any(
-            isinstance(m, Message) and (m.role == "user" or (m.role == "assistant" and self._are_sent(m.content, m.origin)))
-            for m in self.messages
-        )
+        return any(m.role == "user" or (m.role == "assistant" and self._are_sent(m.content, m.origin)) for m in self.messages)
 
     def _is_foreign(self, origin: Origin | None) -> bool:
         return origin is not None and origin.wire != self.wire
@@ -338,7 +326,7 @@ class Turns:
     def _other(self, block: Block, holder: Holder, path: str) -> None:
         """A block that is none of the common ones in its place."""
         self.marked = True  # looked at in earnest by `check_marks`
-        check_block(block, holder, path, dialect=self.dialect, rules=self.rules, wire=self.wire, latest_api=self.latest_api, out=self.out)
+        check_block(block, holder, path, dialect=self.dialect, rules=self.rules, latest_api=self.latest_api, out=self.out)
 
     def _add(self, path: str, rule: str, message: str, fix: str) -> None:
         self.out.append(Problem(path, rule, message, fix))
@@ -353,12 +341,11 @@ def _is_prefill(message: Message) -> bool:
     return not isinstance(message.content[-1], _SERVER_SIDE)
 
 
-def _call_places(messages: Iterable[object]) -> dict[str, tuple[int, int]]:
+def _call_places(messages: Iterable[Message]) -> dict[str, tuple[int, int]]:
     """Where each call stands; built for the text of a problem only."""
     return {
         block.id: (i, j)
         for i, message in enumerate(messages)
-        if isinstance(message, Message)
         for j, block in enumerate(message.content)
         if isinstance(block, ToolUse | InvalidToolUse)
     }

@@ -9,7 +9,6 @@ The same request gives the same bytes in every process: only lists and dicts are
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -20,6 +19,7 @@ from dragoman.errors import InvalidInputError, Problem
 from dragoman.fragments import scrub
 from dragoman.message import RedactedThinking
 from dragoman.request import Request
+from dragoman.validation.headers import HEADER_FIX, is_header
 from dragoman.wire.anthropic.betas import beta_header, body_features
 from dragoman.wire.anthropic.cache import MARKS, add_marks, settle_marks
 from dragoman.wire.anthropic.plain import WireBlock, unfold
@@ -62,11 +62,12 @@ def encode(
     request: Request, *, stream: bool, label: str, api_version: str, betas: Sequence[str] = (), max_tokens: int | None = None
 ) -> HTTPRequest:
     """The call that asks for an answer. Raises InvalidInputError for what cannot be written."""
-    w, body = _body(request, label, max_tokens)
-    if stream:
-        body["stream"] = True
-    _add_extra_body(w, request, body, request.extra_body)
-    http = _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
+    with _Typed(request):
+        w, body = _body(request, label, max_tokens)
+        if stream:
+            body["stream"] = True
+        _add_extra_body(w, request, body, request.extra_body)
+        http = _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
     settled = {"max_tokens": body["max_tokens"], "effort": as_object(body.get("output_config")).get("effort")}
     return msgspec.structs.replace(http, settled=settled)
 
@@ -75,10 +76,30 @@ def encode_count(
     request: Request, *, label: str, api_version: str, betas: Sequence[str] = (), max_tokens: int | None = None
 ) -> HTTPRequest:
     """The call that counts the input tokens of the same request."""
-    w, body = _body(request, label, max_tokens)
-    _add_extra_body(w, request, body, {key: value for key, value in request.extra_body.items() if key in COUNTED})
-    body = {key: value for key, value in body.items() if key in COUNTED}
-    return _http(w, request, body, COUNT_PATH, api_version, betas, "application/json")
+    with _Typed(request):
+        w, body = _body(request, label, max_tokens)
+        _add_extra_body(w, request, body, {key: value for key, value in request.extra_body.items() if key in COUNTED})
+        body = {key: value for key, value in body.items() if key in COUNTED}
+        return _http(w, request, body, COUNT_PATH, api_version, betas, "application/json")
+
+
+class _Typed:
+    """Turns what a value of a wrong type makes of the code below, where nobody has validated, into the problem that it is."""
+
+    __slots__ = ("_request",)
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, AttributeError | KeyError | TypeError):
+            from dragoman.validation.types import wrong_types
+
+            found = wrong_types(self._request)
+            if found:
+                raise InvalidInputError(found) from error
 
 
 def _http(w: Writer, request: Request, body: WireBlock, path: str, api_version: str, betas: Sequence[str], accept: str) -> HTTPRequest:
@@ -200,9 +221,6 @@ def _add_extra_body(w: Writer, request: Request, body: WireBlock, extra: Mapping
 
 # ---- headers
 
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
-_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*").fullmatch
-
 
 def _headers(w: Writer, request: Request, body: WireBlock, api_version: str, betas: Sequence[str], accept: str) -> dict[str, str]:
     """The protocol's headers and the caller's, who wins; all betas go into one."""
@@ -217,9 +235,8 @@ def _headers(w: Writer, request: Request, body: WireBlock, api_version: str, bet
     if header:
         headers["anthropic-beta"] = header
     for name, value in headers.items():
-        if not _TOKEN(name) or not _VALUE(value):
-            where = f"extra_headers.{name!r}"
-            w.problem(where, "header", "has a name or value that HTTP cannot carry", "leave out line ends and the like")
+        if not is_header(name, value):
+            w.problem(f"extra_headers.{name!r}", "header", "has a name or value that HTTP cannot carry", HEADER_FIX)
     return headers
 
 

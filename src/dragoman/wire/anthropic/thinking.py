@@ -49,6 +49,9 @@ def settle(w: Writer, request: Request, rules: ModelRules, default_max_tokens: i
     effort: str | None = None if request.effort is None else EFFORTS.get(request.effort, request.effort)
     budget: int | None = None
     clamp = False
+    by_effort = config is not None and config.mode == "auto" and not rules.auto_adaptive
+    if effort != request.effort and not by_effort:
+        w.note("effort_renamed", f"effort `{request.effort}` is sent as `{effort}`, the lowest there is", "effort")
     if config is not None and config.mode == "auto":
         if rules.auto_adaptive:
             config = ThinkingConfig.adaptive(display=config.display)

@@ -26,8 +26,8 @@ DEBRIS = frozenset({"index", "partial_json"})
 JSON_LEAVES = frozenset({str, int, bool, type(None)})
 """The types whose every value is JSON."""
 
-_DEPTH_LIMIT = 500
-"""How deep a JSON value may nest."""
+_DEPTH_LIMIT = 510
+"""How deep a JSON value may nest: 500 levels of the caller's, and what is written around them."""
 
 
 class Writer:

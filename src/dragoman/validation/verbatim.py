@@ -1,0 +1,79 @@
+"""What is sent as the caller gave it: `extra`, citations, opaque blocks, the results of a provider's own tools.
+
+Strategy. No field describes it, so all that can be said is whether JSON has a form for it and whether it is debris of a stream. Few
+histories hold any of it, and the first look at the types (`types.Seen`) tells which; the others are not searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.errors import Problem
+from dragoman.message import Citation, Document, Extra, Opaque, Parts, ServerToolResult, Text, ToolResult
+from dragoman.request import Request
+from dragoman.validation.blocks import check_json
+from dragoman.validation.types import Seen
+
+__all__ = ["check_verbatim"]
+
+_DEBRIS = ("index", "partial_json")
+"""Keys of the Messages API's stream events that never belong into a finished block."""
+
+_HOLDERS = frozenset({Citation, Opaque, ServerToolResult})
+
+
+def check_verbatim(request: Request, seen: Seen, *, wire: str, claude: bool, out: list[Problem]) -> None:
+    """Append what this wire cannot send of it. What belongs to another wire is left out when sent, and not looked at."""
+    if seen.extras or seen.classes & _HOLDERS:
+        _Verbatim(wire, claude, out).request(request)
+
+
+class _Verbatim:
+    def __init__(self, wire: str, claude: bool, out: list[Problem]) -> None:
+        self.wire = wire
+        self.claude = claude
+        self.out = out
+
+    def request(self, request: Request) -> None:
+        for i, tool in enumerate(request.tools):
+            self._extra(tool.extra, f"tools[{i}]")
+        if not isinstance(request.system, str):
+            self._blocks(request.system, "system")
+        for i, message in enumerate(request.messages):
+            check_json(message.extra.get(self.wire), f"messages[{i}].extra.{self.wire}", self.out)
+            self._blocks(message.content, f"messages[{i}].content")
+
+    def _blocks(self, blocks: Sequence[Any], base: str) -> None:
+        for j, block in enumerate(blocks):
+            path = f"{base}[{j}]"
+            if isinstance(block, Opaque):
+                if block.wire == self.wire:
+                    self._opaque(block, path)
+                continue
+            self._extra(block.extra, path)
+            if isinstance(block, Text):
+                for k, citation in enumerate(block.citations):
+                    check_json(citation.data, f"{path}.citations[{k}].data", self.out)
+            elif isinstance(block, ServerToolResult):
+                check_json(block.content, f"{path}.content", self.out)
+            elif isinstance(block, ToolResult):
+                self._blocks(block.content, f"{path}.content")
+            elif isinstance(block, Document) and isinstance(block.source, Parts):
+                self._blocks(block.source.content, f"{path}.source.content")
+
+    def _opaque(self, block: Opaque, path: str) -> None:
+        check_json(block.data, f"{path}.data", self.out)
+        kind: object = block.data.get("type")
+        if self.claude and (not isinstance(kind, str) or kind.endswith("_delta")):
+            self.out.append(Problem(path, "not_a_block", "is an event of a stream or has no type", "send finished blocks only"))
+
+    def _extra(self, extra: Extra, path: str) -> None:
+        own = extra.get(self.wire)
+        if not own:
+            return
+        check_json(own, f"{path}.extra.{self.wire}", self.out)
+        for key in _DEBRIS if self.claude else ():
+            if key in own:
+                text = f"`{key}` belongs to a stream event, not to a finished block"
+                self.out.append(Problem(path, "stream_debris", text, "send finished blocks only"))
