@@ -97,6 +97,8 @@ class TestRefusal:
             OK + b"transfer-encoding: gzip\r\n\r\n",
             OK + b"transfer-encoding: chunked\t\r\n\r\n",
             OK + b"transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n",
+            OK + b"transfer-encoding: chunked\r\n\r\n0\r\nTransfer-Encoding: gzip\r\n\r\n",
+            OK + b"transfer-encoding: chunked\r\n\r\n0\r\ncontent-length: 5\r\n\r\n",
             OK + b"x: a\r\n folded\r\n\r\n",
             OK + b"x : a\r\n\r\n",
             OK + b"x: a\0\r\n\r\n",

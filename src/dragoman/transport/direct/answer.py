@@ -20,6 +20,7 @@ from dragoman.transport.direct.faults import Fault, ReadError, RemoteProtocolErr
 __all__ = ["Answer"]
 
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_FRAMING = (b"content-length", b"transfer-encoding")
 _VERSIONS = ("1.0", "1.1")
 _BODILESS = (204, 304)
 _SWITCHING = 101
@@ -170,6 +171,8 @@ class Answer:
             self.fault = RemoteProtocolError("more header bytes than max_header_bytes")
         elif not self.head:
             self._raw_headers.append((name, value))
+        elif name.lower() in _FRAMING:
+            self.fault = RemoteProtocolError("a trailer that would frame the body")
 
     def on_headers_complete(self) -> None:
         parser = self._parser
