@@ -15,6 +15,7 @@ import re
 import socket
 import ssl
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any
@@ -39,6 +40,10 @@ _KEEPALIVE_SECONDS = 60
 """TCP keep-alive probes: an answer that is minutes in the making must not be forgotten by a NAT on the way."""
 
 
+_parsed = lru_cache(maxsize=256)(httpx2.URL)
+"""A provider asks a few addresses, again and again; an httpx2.URL does not change."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A URL in the parts that httpcore2 takes."""
@@ -49,7 +54,7 @@ class Target:
     def of(cls, url: str) -> Target:
         """Raises ConfigError for what is no http URL."""
         try:
-            parsed = httpx2.URL(url)
+            parsed = _parsed(url)
         except (httpx2.InvalidURL, UnicodeError) as error:
             raise ConfigError("base_url is not a URL: give one like https://host") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
