@@ -18,6 +18,7 @@ from dragoman import Anthropic, Request, RetryPolicy, Timeouts
 from dragoman.testing import Answer, Stall, anthropic_events, anthropic_stream
 from dragoman.testing.anthropic import SSE_HEADERS
 from dragoman.testing.connection import RecordedRequest
+from dragoman.transport.direct import AsyncDirectTransport, DirectTransport
 from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 
 T = TypeVar("T")
@@ -32,6 +33,20 @@ PATIENT = RetryPolicy(base=30, jitter="none")
 """A back-off that no test would sit out."""
 
 LIBRARIES = pytest.mark.parametrize("library", ["asyncio", "trio"])
+
+
+transport_of_the_test = "httpx2"
+"""Set by the fixture `each_transport`."""
+
+
+def transports(**options: Any) -> dict[str, Any]:
+    """Both transports of the kind under test, as settings of a provider."""
+    if transport_of_the_test == "direct":
+        return {"transport": DirectTransport(**options), "async_transport": AsyncDirectTransport(**options)}
+    return {
+        "transport": HTTPX2Transport(trust_env=False, **options),
+        "async_transport": AsyncHTTPX2Transport(trust_env=False, **options),
+    }
 
 
 class Addressed(Protocol):
@@ -49,8 +64,7 @@ def connect(server: Addressed, **settings: Any) -> Anthropic:
         "model": "claude-test-1",
         "telemetry": None,
         "timeouts": Timeouts(first_byte=None, idle=None),
-        "transport": HTTPX2Transport(trust_env=False),
-        "async_transport": AsyncHTTPX2Transport(trust_env=False),
+        **transports(),
     }
     return Anthropic(**{**given, **settings})
 

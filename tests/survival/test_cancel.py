@@ -30,9 +30,10 @@ from dragoman.provider import ProviderBase
 from dragoman.response import Timing
 from dragoman.testing import Answer, Stall, WireServer, anthropic_events, anthropic_stream, content_thinking, script, sse
 from dragoman.testing.anthropic import SSE_HEADERS
-from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 
-from .calls import ASK, LIBRARIES, PATIENT, WAITS, connect, echo, in_thread, overloaded, run, silent, stalled
+from .calls import ASK, LIBRARIES, PATIENT, WAITS, connect, echo, in_thread, overloaded, run, silent, stalled, transports
+
+pytestmark = pytest.mark.usefixtures("each_transport")
 
 PHASES = pytest.mark.parametrize("phase", WAITS)
 
@@ -334,7 +335,7 @@ def test_with_one_connection_the_next_call_goes_through(leave: Any) -> None:
     complete = anthropic_stream("one")
     first = complete if leave is read_to_the_stop else Answer(headers=SSE_HEADERS, body=[*anthropic_events("one")[:3], Stall()])
     with WireServer([first, anthropic_stream("two")]) as server:
-        with connect(server, transport=HTTPX2Transport(max_connections=1, trust_env=False)) as provider:
+        with connect(server, **transports(max_connections=1)) as provider:
             leave(provider)
             assert provider.complete(ASK).text == "two"
             assert len(server.requests) == 2
@@ -354,7 +355,7 @@ def test_with_one_connection_the_next_call_of_a_loop_goes_through(library: str) 
 
     script = [anthropic_stream("one"), stalled("two"), anthropic_stream("three")]
     with WireServer(script) as server:
-        provider = connect(server, async_transport=AsyncHTTPX2Transport(max_connections=1, trust_env=False))
+        provider = connect(server, **transports(max_connections=1))
         run(library, lambda: main(provider))
         assert [request.connection for request in server.requests] == [0, 0, 1]
 

@@ -17,7 +17,7 @@ from dragoman import Anthropic, MessageStop, Request, RetryPolicy, ServerError, 
 from .calls import ASK, PATIENT, connect, grown, holdings, in_thread, needs_proc, run, sockets, threads
 from .elsewhere import Elsewhere, elsewhere
 
-pytestmark = needs_proc
+pytestmark = [needs_proc, pytest.mark.usefixtures("each_transport")]
 
 WARM_UP = 20
 CALLS = 1000

@@ -91,6 +91,7 @@ def test_a_json_answer_without_end_is_given_up_at_its_limit(wire: str) -> None:
     assert f"larger than {BODY_LIMIT} bytes" in str(failure(found))
 
 
+@pytest.mark.usefixtures("each_transport")
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_an_error_body_without_end_is_read_to_its_limit_and_left(way: str) -> None:
     from .test_secrets import complete
@@ -104,6 +105,7 @@ def test_an_error_body_without_end_is_read_to_its_limit_and_left(way: str) -> No
     assert len(str(raised.value)) < 500
 
 
+@pytest.mark.usefixtures("each_transport")
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_head_without_end_is_given_up(way: str) -> None:
     from .test_secrets import complete

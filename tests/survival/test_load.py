@@ -18,6 +18,8 @@ from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 
 from .calls import ASK, connect, needs_proc, sockets
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 STREAMS = 200
 
 

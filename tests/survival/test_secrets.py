@@ -38,6 +38,8 @@ from tests.transport.peers import http2_server
 
 from .calls import ASK, KEY, PROMPT, TOKEN, connect
 
+pytestmark = pytest.mark.usefixtures("each_transport")
+
 WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 FAST = RetryPolicy(base=0.001)
 GATEWAY = "gateway-canary-5556667778"
@@ -299,7 +301,7 @@ def test_a_base_url_that_cannot_be_used_is_a_config_error_without_what_may_be_a_
 
 
 @WAYS
-@pytest.mark.parametrize("key", [f"{KEY}\n", f"{KEY}\r\nx-more: 1", f"{KEY}\x00", f"{KEY}é", f"{KEY}\x7f", f" {KEY}", f"{KEY} "])
+@pytest.mark.parametrize("key", [f"{KEY}\nx", f"{KEY}\r\nx-more: 1", f"{KEY}\x00", f"{KEY}é", f"{KEY}\x7f"])
 def test_a_key_that_no_header_can_carry_is_not_shown(key: str, way: str) -> None:
     with WireServer(anthropic_stream("never")) as server:
         with pytest.raises(ConfigError) as raised:
