@@ -96,7 +96,7 @@ def _is_recursive(schema: dict[str, Any]) -> bool:
 
 
 def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def _dict(value: object) -> dict[str, Any]:
