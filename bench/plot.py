@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 __all__ = ["Bar", "Line", "bars", "lines"]
 
-WIDTH = 760
+WIDTH = 820
 _STYLE = """<style>
 .panel{fill:#ffffff;stroke:#d0d7de} text{fill:#1f2328;font:13px system-ui,sans-serif} .title{font-weight:600;font-size:15px}
 .small{fill:#59636e;font-size:11px} .grid{stroke:#d0d7de} .ours{fill:#0969da} .peer{fill:#8c959f} .floor{fill:#59a36b}
@@ -43,7 +43,7 @@ def figure(value: float) -> str:
 
 def bars(title: str, unit: str, rows: Sequence[Bar]) -> str:
     """Horizontal bars, shorter is better. Zeros and less are shown at the left end."""
-    left, right, top, step = 210, 70, 62, 26
+    left, right, top, step = 240, 70, 62, 26
     low, high = _decades([row.value for row in rows])
     height = top + step * len(rows) + 34
 
@@ -65,7 +65,7 @@ def bars(title: str, unit: str, rows: Sequence[Bar]) -> str:
 
 def lines(title: str, x_name: str, unit: str, series: Sequence[Line]) -> str:
     """Lines on two logarithmic axes: a straight one of slope 1 is linear, steeper is worse."""
-    left, right, top, bottom, height = 60, 220, 62, 52, 400
+    left, right, top, bottom, height = 64, 250, 62, 52, 400
     points = [point for line in series for point in line.points]
     x_low, x_high = log10(min(x for x, _ in points)), log10(max(x for x, _ in points))
     low, high = _decades([y for _, y in points])

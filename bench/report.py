@@ -148,8 +148,8 @@ def write(results: Results) -> None:
 def _measured(results: Results) -> Iterator[str]:
     for run in results["runs"]:
         load = f"load {run['load before'][0]:.1f} before and {run['load after'][0]:.1f} after"
-        yield f"`{run['command']}`: {run['began'][:16].replace('T', ' ')} UTC, {run['minutes']} minutes, Python {run['python']}, "
-        yield f"{run['machine']}, {load}."
+        when = f"{run['began'][:16].replace('T', ' ')} UTC, {run['minutes']} minutes"
+        yield f"* {when}, Python {run['python']}, {run['machine']}, {load}: `{run['command']}`"
     yield ""
     yield f"Noise of the runs: {_noise(results)}"
     yield ""
