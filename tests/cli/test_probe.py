@@ -95,7 +95,7 @@ def test_the_summary_is_one_line_on_standard_error(server: WireServer, probe: Pr
 
     assert re.fullmatch(
         r"end_turn · input 1,072 \(cache: 1,000 read, 50 written for 5m, 10 written for 1h\), output 34"
-        r" · first token \d+\.\d\d s · [\d.]+ tokens/s · request req_test_1\n",
+        r" · first token \d+\.\d\d s( · [\d.]+ tokens/s)? · request req_test_1\n",  # no speed if it came in one piece
         line,
     )
 

@@ -149,3 +149,9 @@ def test_one_token_has_no_speed() -> None:
     timing = Timing(started=0.0, first_content=0.5, finished=0.5)
 
     assert summary("max_tokens", Usage(output=1), timing, "") == "max_tokens · input 0, output 1 · first token 0.50 s"
+
+
+def test_an_answer_in_one_piece_has_no_speed() -> None:
+    timing = Timing(started=0.0, first_content=0.5, finished=0.5001)
+
+    assert summary("end_turn", Usage(output=100), timing, "") == "end_turn · input 0, output 100 · first token 0.50 s"
