@@ -68,6 +68,14 @@ def _first_token(case: str, ours: str) -> Callable[[Results], float | None]:
     return of
 
 
+def _call(case: str) -> Callable[[Results], float | None]:
+    def of(results: Results) -> float | None:
+        theirs, ours = (results["cases"].get(case, {}).get(who, {}).get("cpu") for who in ("anthropic", "httpx2"))
+        return None if theirs is None or ours is None else theirs / ours
+
+    return of
+
+
 def _cold(name: str) -> Callable[[Results], float | None]:
     return lambda results: results.get("cold", {}).get("httpx2", {}).get(name)
 
@@ -116,6 +124,10 @@ REQUIRED: tuple[Requirement, ...] = (
     Requirement("the same, serialized only, like the SDK", "≥ 5", _ratio(("build", "anthropic"), ("build", "unchecked")), _at_least(5)),
     Requirement("first token above the raw reader: httpx2 over SDK, sync", "≤ 0.5", _first_token("first sync", "httpx2"), _at_most(0.5)),
     Requirement("first token above the raw reader: httpx2 over SDK, async", "≤ 0.5", _first_token("first async", "httpx2"), _at_most(0.5)),
+    Requirement("CPU of a warm call of 20 deltas: SDK over dragoman through httpx2, sync", "reported", _call("first sync"), lambda _: True),
+    Requirement(
+        "CPU of a warm call of 20 deltas: SDK over dragoman through httpx2, async", "reported", _call("first async"), lambda _: True
+    ),
     Requirement("import: SDK over dragoman (40 ms where the SDK takes 754)", "≥ 19", _cold_ratio("import"), _at_least(19)),
     Requirement("import, ms of CPU, as loaded as the machine was", "reported", _cold("import"), lambda _: True),
     Requirement("modules after import", "≤ 200", _cold("modules"), _at_most(200)),
@@ -213,18 +225,19 @@ def _case_table(title: str, unit: str, rows: dict[str, Any]) -> Iterator[str]:
     latency = any("whole" in row for row in rows.values())
     ours = rows.get("httpx2", {})
     if latency:
-        yield "| µs | first, p50 | p99 | whole, p50 | p99 |"
-        yield "| --- | --: | --: | --: | --: |"
+        yield "| µs | first, p50 | p99 | whole, p50 | p99 | CPU per call |"
+        yield "| --- | --: | --: | --: | --: | --: |"
     else:
         yield f"| | {unit} | times httpx2's |"
         yield "| --- | --: | --: |"
     for who, row in rows.items():
         if "failed" in row:
-            yield f"| {_LABELS[who]} | {row['failed']} |" + " |" * (3 if latency else 1)
+            yield f"| {_LABELS[who]} | {row['failed']} |" + " |" * (4 if latency else 1)
         elif latency:
             first, whole = row.get("first"), row["whole"]
             begun = f"{figure(first['p50'])} | {figure(first['p99'])}" if first else "| "
-            yield f"| {_LABELS[who]} | {begun} | {figure(whole['p50'])} | {figure(whole['p99'])} |"
+            cpu = figure(row["cpu"]) if "cpu" in row else ""
+            yield f"| {_LABELS[who]} | {begun} | {figure(whole['p50'])} | {figure(whole['p99'])} | {cpu} |"
         else:
             ratio = statistics.median(row["values"]) / ours["median"] if ours.get("median") else None
             yield f"| {_LABELS[who]} | {figure(row['median'])} | {figure(ratio) if ratio is not None else ''} |"

@@ -167,7 +167,7 @@ def run_case(case: Case, contestants: list[Contestant], crew: Crew, *, rounds: i
                 process = crew.get(contestant, case)
                 process.ask(case.ready)
                 running[contestant.key] = process
-                found[contestant.key] = {"values": [], "first": [], "whole": []}
+                found[contestant.key] = {"values": [], "first": [], "whole": [], "cpus": []}
             except (DroppedOutError, subprocess.CalledProcessError) as error:
                 found[contestant.key] = {"failed": str(error)}
     for turn in range(rounds):
@@ -186,6 +186,7 @@ def run_case(case: Case, contestants: list[Contestant], crew: Crew, *, rounds: i
             else:
                 entry["first"] += reply.get("first", [])
                 entry["whole"] += reply["whole"]
+                entry["cpus"].append(reply["cpu"] / case.job["times"])
             if reply["wall"] > ENOUGH:
                 running.pop(key)
     for entry in found.values():
@@ -194,6 +195,9 @@ def run_case(case: Case, contestants: list[Contestant], crew: Crew, *, rounds: i
 
 
 def _summarise(entry: dict[str, Any]) -> None:
+    cpus = entry.pop("cpus", [])
+    if cpus:
+        entry["cpu"] = statistics.median(cpus) * 1e6
     if entry.get("values"):
         entry["median"] = statistics.median(entry["values"])
     for name in ("first", "whole"):
