@@ -195,10 +195,16 @@ async def aleave_by_cancelling(provider: Anthropic) -> None:
         await task
 
 
+async def _run_out_of_time(provider: Anthropic) -> None:
+    async with asyncio.timeout(None) as limit:
+        async for event in provider.astream(ASK):
+            if isinstance(event, TextDelta):
+                limit.reschedule(asyncio.get_running_loop().time())
+
+
 async def aleave_by_timeout(provider: Anthropic) -> None:
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
-            await provider.acomplete(ASK)
+        await _run_out_of_time(provider)
 
 
 async def aleave_by_garbage(provider: Anthropic) -> None:
@@ -351,11 +357,11 @@ def test_the_pool_stays_usable_after_every_way_out() -> None:
 @pytest.mark.parametrize(
     ("answer", "timeouts", "phase"),
     [
-        (silent(), Timeouts(first_byte=0.05), "first_byte"),
-        (stalled(), Timeouts(idle=0.05), "idle"),
-        (stalled(), Timeouts(idle=None, content_idle=0.05), "content_idle"),
-        (stalled(), Timeouts(idle=None, total=0.05), "total"),
-        (silent(), Timeouts(first_byte=None, total=0.05), "total"),
+        (silent(), Timeouts(first_byte=0.2), "first_byte"),
+        (stalled(), Timeouts(idle=0.2), "idle"),
+        (stalled(), Timeouts(idle=None, content_idle=0.2), "content_idle"),
+        (stalled(), Timeouts(idle=None, total=0.2), "total"),
+        (silent(), Timeouts(first_byte=None, total=0.2), "total"),
     ],
 )
 @pytest.mark.parametrize("way", ["sync", "async"])
@@ -369,11 +375,12 @@ def test_each_clock_ends_the_call_under_its_name(answer: Answer, timeouts: Timeo
             finally:
                 await provider.aclose()
 
-        with pytest.raises(RequestTimeoutError, match=f"^Anthropic request failed: {phase} timeout after 0.05 s") as raised:
+        with pytest.raises(RequestTimeoutError, match=f"^Anthropic request failed: {phase} timeout after 0.2 s") as raised:
             _ = provider.complete(ASK) if way == "sync" else asyncio.run(main())
         provider.close()
         assert raised.value.phase == phase
-        assert (raised.value.partial is not None) == (answer.status == 200 and not answer.before)
+        if phase != "total":  # that one may run out before anything has come
+            assert (raised.value.partial is not None) == (not answer.before)
         server.wait_closed()
 
 

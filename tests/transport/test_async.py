@@ -171,7 +171,7 @@ class TestConnection:
             runner.run(fetch(transport, server))
             assert [request.connection for request in server.requests] == [0, 1, 0]
 
-    def test_pools_of_other_loops_are_closed_too(self) -> None:
+    def test_closing_in_one_loop_leaves_the_calls_of_another_alone(self) -> None:
         transport = AsyncHTTPX2Transport(trust_env=False)
         with WireServer(TEXT) as server, asyncio.Runner() as other:
             other.run(fetch(transport, server))
@@ -182,7 +182,9 @@ class TestConnection:
 
             asyncio.run(main())
             server.wait_closed(1)
-            other.run(asyncio.sleep(0))
+            other.run(fetch(transport, server))
+            assert [request.connection for request in server.requests] == [0, 1, 0]
+            other.run(transport.close())
             server.wait_closed(0)
 
     def test_is_closed_with_a_transport_that_nobody_has_any_more(self, inside: Run) -> None:

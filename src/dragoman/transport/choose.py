@@ -134,7 +134,7 @@ class AsyncAutoTransport:
         await (self._made.get(way) or self._make(way)).sleep(seconds, clocks)
 
     async def close(self) -> None:
-        """Close all connections; those of other loops are closed by their loops. The transport may be used again."""
+        """Close the connections of the running loop; other loops close theirs at their end. The transport may be used again."""
         for way, transport in list(self._made.items()):
             if way == "httpx2" or not _in_trio():
                 await transport.close()

@@ -144,8 +144,8 @@ class AsyncHTTPX2Transport:
         await sleep(seconds, clocks)
 
     async def close(self) -> None:
-        """Close all connections; those of other loops are closed by their loops. The transport may be used again."""
-        connections, self._connections = self._connections, None
+        """Close the connections of the running loop; other loops close theirs at their end. The transport may be used again."""
+        connections = self._connections
         if connections is not None and self._pid == os.getpid():
             await connections.close()
 

@@ -141,7 +141,7 @@ class AsyncDirectTransport:
         await sleep(seconds, clocks)
 
     async def close(self) -> None:
-        """Close all connections; those of other loops are closed by their loops. The transport may be used again."""
+        """Close the connections of the running loop; other loops close theirs at their end. The transport may be used again."""
         exchanges = self._exchanges
         if exchanges is not None and self._pid == os.getpid():
             await exchanges.close()

@@ -112,13 +112,10 @@ class LoopExchanges:
         return exchange
 
     async def close(self) -> None:
-        """Close this loop's connections; the other loops close theirs."""
-        here = asyncio.get_running_loop()
-        with self._lock:
-            everywhere = list(self._by_loop.values())
-        for of_loop in everywhere:
-            call_on(of_loop.loop, of_loop.close)
-        if here in self._by_loop:
+        """Close this loop's connections. Other loops may be in the middle of calls: they close theirs at their end."""
+        here = self._by_loop.get(asyncio.get_running_loop())
+        if here is not None:
+            here.close()
             await asyncio.sleep(0)
 
     def forget(self, loop: asyncio.AbstractEventLoop) -> None:
