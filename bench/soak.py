@@ -6,6 +6,7 @@ connection end. Times depend on the machine and are printed only; what must hold
 
     python bench/soak.py                 all of it, a few minutes
     python bench/soak.py --scale 0.05    a twentieth, for a look
+    python bench/soak.py --transport direct
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from dragoman.testing import Answer, WireServer, anthropic_error, anthropic_even
 from dragoman.testing.answer import Close, Reset, Send, Stall
 from dragoman.testing.anthropic import SSE_HEADERS
 from dragoman.testing.connection import RecordedRequest
+from dragoman.transport.direct import AsyncDirectTransport, DirectTransport
 from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 
 AIM_MS = 50
@@ -61,6 +63,14 @@ FAULTS: dict[str, type[ProviderError] | None] = {
     "stall": RequestTimeoutError,
 }
 """What may go wrong with a call, and the error that it must end in; None: a right answer all the same."""
+
+
+TRANSPORTS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "httpx2": (HTTPX2Transport, AsyncHTTPX2Transport),
+    "direct": (DirectTransport, AsyncDirectTransport),
+}
+transport = "httpx2"
+"""The kind that is under load: `--transport`."""
 
 
 # ---- the server
@@ -140,11 +150,12 @@ def more_files() -> None:
 
 
 def connect(url: str, **settings: Any) -> Anthropic:
+    blocking, on_a_loop = TRANSPORTS[transport]
     given: dict[str, Any] = {
         "timeouts": Timeouts(connect=60, first_byte=300, idle=300),
         "retry": RetryPolicy(base=0.01),
-        "transport": HTTPX2Transport(trust_env=False),
-        "async_transport": AsyncHTTPX2Transport(trust_env=False),
+        "transport": blocking(trust_env=False),
+        "async_transport": on_a_loop(trust_env=False),
     }
     return Anthropic(api_key="soak", base_url=url, model="claude-test-1", telemetry=None, **{**given, **settings})
 
@@ -349,7 +360,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--scale", type=float, default=1.0, help="how much of the full load")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--transport", choices=TRANSPORTS, default=transport, help="what carries the calls")
     given = parser.parse_args()
+    globals()["transport"] = given.transport
     if given.serve:
         serve()
         return 0
