@@ -39,7 +39,7 @@ LIMITS: dict[str, float] = {
     "blocks, 5 times as many": 7.5,
     "history, 5 times as long: validate and encode": 7.5,
     "concurrent streams, 5 times as many": 10.0,
-    "paced streams, httpx2 / raw reader": 14.0,
+    "paced streams, httpx2 / raw reader": 20.0,
     "paced streams, direct / raw reader": 6.0,
     "request of 1.1 MB / its bare JSON encoding": 10.0,
     "modules after import": 200.0,
