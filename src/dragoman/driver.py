@@ -76,7 +76,7 @@ class CallSource(_SourceBase):
                     step = steps.send(answer)
         except StopIteration:
             return []
-        except BaseException:
+        except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
             self.abort()
             raise
         return step.events
@@ -157,7 +157,7 @@ class AsyncCallSource(_SourceBase):
                     step = steps.send(answer)
         except StopIteration:
             return []
-        except BaseException:
+        except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
             self.abort()
             raise
         finally:

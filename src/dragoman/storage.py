@@ -358,4 +358,4 @@ def json_schema(type: Any) -> dict[str, Any]:
 def _schema_hook(type: Any) -> dict[str, Any]:
     if type is ProviderError:
         return {"type": "object", "title": "ProviderError", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
-    raise NotImplementedError
+    raise NotImplementedError  # how a hook tells msgspec that it does not know a type

@@ -80,13 +80,13 @@ class _StreamBase:
         self._left = False
 
     def _timing(self) -> Timing:
-        raise NotImplementedError
+        raise NotImplementedError  # the sync and the async stream have it
 
     def _limits(self) -> RateLimits | None:
-        raise NotImplementedError
+        raise NotImplementedError  # the sync and the async stream have it
 
     def _abort(self) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # the sync and the async stream have it
 
     # ---- what there is
 
@@ -258,7 +258,7 @@ class Stream(_StreamBase):
                 self._open()
             try:
                 batch = self._source.pull()
-            except BaseException:
+            except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
                 self.close()
                 raise
             if not batch:
@@ -337,7 +337,7 @@ class AsyncStream(_StreamBase):
                 self._open()
             try:
                 batch = await self._source.pull()
-            except BaseException:
+            except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
                 await self.aclose()
                 raise
             if not batch:
