@@ -759,3 +759,16 @@ class TestOwnClient:
 
         with WireServer(Answer(body=[b"x", Stall()])) as server:
             inside(main)
+
+    def test_abort_while_nobody_reads_leaves_nothing_to_the_garbage_collector(self, inside: Run) -> None:
+        async def main() -> None:
+            async with httpx2.AsyncClient(trust_env=False) as client:
+                clocks = running()
+                response = await AsyncHTTPX2Transport(client=client).send(request_to(server), clocks)
+                await anext(aiter(response))
+                clocks.abort()
+                await response.close()
+                await in_time(partial(server.wait_closed, 0))
+
+        with WireServer(Answer(body=[b"x", Stall()])) as server:
+            inside(main)  # a generator that is left open is a ResourceWarning under trio

@@ -6,6 +6,7 @@ place (nothing there waits), and one that was left early is closed by a task of 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -100,10 +101,24 @@ async def lease_from_client(client: httpx2.AsyncClient, request: HTTPRequest, ca
             async for data in chunks:
                 call.came()
                 yield data
+        except GeneratorExit:
+            await _run_out(response, chunks)
+            raise
         finally:
             await chunks.aclose()
 
     return AsyncLease(response.status_code, response.headers.multi_items(), body(), let_go, bounded=False)
+
+
+async def _run_out(response: httpx2.Response, chunks: AsyncIterator[bytes]) -> None:
+    """Close an answer that was left early, then read it to the error that this makes. httpx2's generators do not close the ones below
+    them: suspended, they would be left to the garbage collector, and trio warns of each. Only where closing is certain to end the read.
+    """
+    await response.aclose()
+    if response.http_version.startswith("HTTP/1") and "network_stream" in response.extensions:
+        with contextlib.suppress(*FOREIGN_OR_STOPPED):
+            async for _ in chunks:
+                pass
 
 
 class AsyncPooledResponse:
