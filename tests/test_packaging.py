@@ -19,7 +19,7 @@ def test_the_data_of_the_catalogue_and_the_local_template_are_there() -> None:
 
 def test_the_core_needs_only_what_the_readme_says() -> None:
     core = {need.split(">=")[0].split(";")[0].strip() for need in requires("dragoman") or [] if "extra ==" not in need}
-    assert core == {"msgspec", "httpx2"}
+    assert core == {"msgspec", "httpx2", "httptools"}
 
 
 def test_the_metadata_names_licence_and_version() -> None:

@@ -26,7 +26,7 @@ from dragoman.request import CacheMode, Request
 from dragoman.response import Response
 from dragoman.retry import RetryPolicy
 from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
-from dragoman.transport import AsyncTransport, Timeouts, Transport
+from dragoman.transport import AsyncTransport, Timeouts, Transport, TransportName
 from dragoman.value import Value
 from dragoman.wire.base import Auth, CountingWire, HTTPRequest, ModelsWire, Wire
 from dragoman.wire.decoder import ValueDecoder
@@ -205,19 +205,20 @@ class HTTPProvider(ProviderBase):
 
     `label` begins error texts; `base_url` stands before the wire's paths (a transport of your own may do without); `validate="off"`
     leaves out `problems`, not the three checks without which no request makes sense. Plain http is refused unless the host is loopback
-    or `allow_http` is set.
+    or `allow_http` is set. `transport` and `async_transport` are objects of your own, or `"direct"` or `"httpx2"` to force one of ours
+    (for both ways of calling, unless the other is named too); without one, `dragoman.transport.choose` decides host by host.
     """
 
     def __init__(
         self,
         wire: Wire,
-        transport: Transport | None = None,
+        transport: Transport | TransportName | None = None,
         auth: Auth | None = None,
         *,
         base_url: str = "",
         name: str = "",
         label: str = "",
-        async_transport: AsyncTransport | None = None,
+        async_transport: AsyncTransport | TransportName | None = None,
         defaults: Defaults | None = None,
         timeouts: Timeouts | None = None,
         retry: RetryPolicy | None = None,
@@ -236,14 +237,13 @@ class HTTPProvider(ProviderBase):
         self.retry = retry or RetryPolicy()
         self.telemetry = telemetry
         self._auth: Auth = auth or NoAuth()
-        self._transport = transport
-        self._async_transport = async_transport
+        self._transport, self._async_transport = _transports(transport, async_transport)
         self._clock = clock or Clock()
         _check_limits(self.timeouts, self.retry)
         if validate not in ("error", "off"):
             raise ConfigError(f"validate must be 'error' or 'off', not {validate!r}")
         self.validate = validate
-        if self.base_url or transport is None:
+        if self.base_url or transport is None or isinstance(transport, str):
             _check_url(self.base_url, allow_http=allow_http)
 
     def __repr__(self) -> str:
@@ -256,22 +256,22 @@ class HTTPProvider(ProviderBase):
 
     @property
     def transport(self) -> Transport:
-        """The transport of blocking calls."""
+        """The transport of blocking calls: yours, or one that goes directly to the server where it can and else by httpx2."""
         if self._transport is None:
             self._refuse_detour(self._async_transport, "transport", "async_transport")
-            from dragoman.transport.httpx2 import HTTPX2Transport
+            from dragoman.transport.choose import AutoTransport
 
-            self._transport = HTTPX2Transport()
+            self._transport = AutoTransport()
         return self._transport
 
     @property
     def async_transport(self) -> AsyncTransport:
-        """The transport of async calls."""
+        """The transport of async calls: see `transport`."""
         if self._async_transport is None:
             self._refuse_detour(self._transport, "async_transport", "transport")
-            from dragoman.transport.httpx2 import AsyncHTTPX2Transport
+            from dragoman.transport.choose import AsyncAutoTransport
 
-            self._async_transport = AsyncHTTPX2Transport()
+            self._async_transport = AsyncAutoTransport()
         return self._async_transport
 
     def _refuse_detour(self, other: object, missing: str, given: str) -> None:
@@ -478,6 +478,23 @@ class HTTPProvider(ProviderBase):
 
 def _is_ours(transport: object) -> bool:
     return type(transport).__module__.startswith(("dragoman.transport.", "dragoman.local"))
+
+
+def _transports(
+    blocking: Transport | TransportName | None, looped: AsyncTransport | TransportName | None
+) -> tuple[Transport | None, AsyncTransport | None]:
+    """The transports that were given; those that were only named are made, without opening anything."""
+    if looped is None and isinstance(blocking, str):
+        looped = blocking
+    for given in (blocking, looped):
+        if given is not None and not isinstance(given, str) and not hasattr(given, "send"):
+            raise ConfigError(f"a transport is 'auto', 'direct', 'httpx2' or an object with a method `send`, not {type(given).__name__}")
+    if isinstance(blocking, str) or isinstance(looped, str):
+        from dragoman.transport.choose import async_transport_named, transport_named
+
+        blocking = transport_named(blocking) if isinstance(blocking, str) else blocking
+        looped = async_transport_named(looped) if isinstance(looped, str) else looped
+    return blocking, looped
 
 
 def _check_limits(timeouts: object, retry: object) -> None:

@@ -15,7 +15,7 @@ from dragoman.provider import Defaults, HTTPProvider
 from dragoman.request import CacheMode, Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment
-from dragoman.transport import AsyncTransport, Timeouts, Transport
+from dragoman.transport import AsyncTransport, Timeouts, Transport, TransportName
 from dragoman.wire.base import Auth
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class Anthropic(HTTPProvider):
         retry: RetryPolicy | None = None,
         validate: Literal["error", "off"] = "error",
         allow_http: bool = False,
-        transport: Transport | None = None,
-        async_transport: AsyncTransport | None = None,
+        transport: Transport | TransportName | None = None,
+        async_transport: AsyncTransport | TransportName | None = None,
         telemetry: TelemetrySetting = "auto",
         *,
         name: str = "anthropic",
@@ -176,8 +176,8 @@ class OpenAIChat(_OpenAI):
         retry: RetryPolicy | None = None,
         validate: Literal["error", "off"] = "error",
         allow_http: bool = False,
-        transport: Transport | None = None,
-        async_transport: AsyncTransport | None = None,
+        transport: Transport | TransportName | None = None,
+        async_transport: AsyncTransport | TransportName | None = None,
         telemetry: TelemetrySetting = "auto",
         *,
         name: str = "",
@@ -242,8 +242,8 @@ class OpenAIResponses(_OpenAI):
         retry: RetryPolicy | None = None,
         validate: Literal["error", "off"] = "error",
         allow_http: bool = False,
-        transport: Transport | None = None,
-        async_transport: AsyncTransport | None = None,
+        transport: Transport | TransportName | None = None,
+        async_transport: AsyncTransport | TransportName | None = None,
         telemetry: TelemetrySetting = "auto",
         *,
         name: str = "",

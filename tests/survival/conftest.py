@@ -12,8 +12,6 @@ from . import calls
 @pytest.fixture(params=["httpx2", "direct"])
 def each_transport(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every call of the test goes over this transport; the direct one knows no trio."""
-    if request.param == "direct":
-        pytest.importorskip("httptools")
     marks = getattr(request.node, "callspec", None)
     if request.param == "direct" and marks is not None and marks.params.get("library") == "trio":
         pytest.skip("the direct transport runs under asyncio only")

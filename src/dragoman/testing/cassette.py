@@ -234,9 +234,9 @@ class _RecordingTransport:
 
     def send(self, request: HTTPRequest, timeouts: Clocks) -> HTTPResponse:
         if self._inner is None:
-            from dragoman.transport.httpx2 import HTTPX2Transport
+            from dragoman.transport.choose import AutoTransport
 
-            self._inner = HTTPX2Transport()
+            self._inner = AutoTransport()
         take = _Take(self._recorder, request)
         try:
             response = self._inner.send(request, timeouts)
@@ -283,9 +283,9 @@ class _AsyncRecordingTransport:
 
     def _real(self) -> AsyncTransport:
         if self._inner is None:
-            from dragoman.transport.httpx2 import AsyncHTTPX2Transport
+            from dragoman.transport.choose import AsyncAutoTransport
 
-            self._inner = AsyncHTTPX2Transport()
+            self._inner = AsyncAutoTransport()
         return self._inner
 
     async def send(self, request: HTTPRequest, timeouts: Clocks) -> AsyncHTTPResponse:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from threading import Lock
 from time import monotonic
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from dragoman.errors import Phase, RequestTimeoutError
 from dragoman.value import Value
@@ -28,8 +28,11 @@ __all__ = [
     "SleepingTransport",
     "Timeouts",
     "Transport",
+    "TransportName",
 ]
 
+TransportName: TypeAlias = Literal["auto", "direct", "httpx2"]
+"""A transport of ours by name: what `dragoman.transport.choose` makes of it."""
 HeaderList: TypeAlias = Sequence[tuple[str, str]]
 """Response headers, in order; names in any case."""
 
@@ -52,7 +55,8 @@ class Clocks:
     """The clocks of one attempt, shared by the driver (which starts and stops them) and the transport (which waits by them).
 
     Has the attributes of `Timeouts`, so a simple transport can use it as one. `now` is the clock, in seconds; it is passed in so that
-    tests can turn it.
+    tests can turn it. Within the body of an answer what `limit` leaves never ends earlier than it said before: a timer may stay where
+    it is, and ask again when it goes off.
     """
 
     def __init__(self, timeouts: Timeouts, *, total_used: float = 0.0, now: Callable[[], float] = monotonic) -> None:
@@ -69,27 +73,29 @@ class Clocks:
         self._now = now
         self._lock = Lock()
         self._on_abort: list[Callable[[], None]] = []
+        # What follows counts seconds of waiting in this attempt, which stand still while nobody waits.
+        self._waited = 0.0  # up to the latest pause
+        self._waiting_since: float | None = None  # by `now`
         self._phase: Phase = "connect"
-        self._waiting_since: float | None = None
-        self._phase_used = 0.0
-        self._content_used = 0.0
-        self._total_used = total_used
+        self._phase_began = 0.0
+        self._content_began = 0.0
+        self._total_began = -total_used
 
     # ---- for the transport
 
     def limit(self) -> tuple[float | None, Phase]:
         """Seconds that the next wait may take at most (never below 0), and which phase has then run out. None: no limit."""
-        waited = 0.0 if self._waiting_since is None else self._now() - self._waiting_since
-        left: float | None = None
-        phase = self._phase
-        candidates: tuple[tuple[Phase, float | None, float], ...] = (
-            (self._phase, self._phase_timeout(), self._phase_used),
-            ("content_idle", self.content_idle if self._phase == "idle" else None, self._content_used),
-            ("total", self.total, self._total_used),
-        )
-        for name, timeout, used in candidates:
-            if timeout is not None and (left is None or timeout - used - waited < left):
-                left, phase = timeout - used - waited, name
+        waited, phase = self._elapsed(), self._phase
+        timeout = self.idle if phase == "idle" else self.first_byte if phase == "first_byte" else self.connect
+        left = None if timeout is None else timeout - (waited - self._phase_began)
+        if self.content_idle is not None and self._phase == "idle":
+            content = self.content_idle - (waited - self._content_began)
+            if left is None or content < left:
+                left, phase = content, "content_idle"
+        if self.total is not None:
+            total = self.total - (waited - self._total_began)
+            if left is None or total < left:
+                left, phase = total, "total"
         return (None if left is None else max(left, 0.0)), phase
 
     def connected(self) -> None:
@@ -132,44 +138,38 @@ class Clocks:
 
     def pause(self) -> float:
         """The wait is over; returns how long it was."""
-        if self._waiting_since is None:
+        since = self._waiting_since
+        if since is None:
             return 0.0
-        waited = self._now() - self._waiting_since
         self._waiting_since = None
-        self._phase_used += waited
-        self._content_used += waited
-        self._total_used += waited
+        waited = self._now() - since
+        self._waited += waited
         return waited
 
     def received(self) -> None:
         """Bytes of the answer have come: the idle clock starts anew."""
-        self._enter("idle")
+        elapsed = self._elapsed()
+        if self._phase != "idle":
+            self._phase = "idle"
+            self._content_began = elapsed
+        self._phase_began = elapsed
 
     def content(self) -> None:
         """Content has come."""
-        self._content_used = 0.0
+        self._content_began = self._elapsed()
 
     @property
     def total_used(self) -> float:
         """Seconds of waiting so far, for the next attempt's clocks."""
-        return self._total_used
+        return self._waited - self._total_began
 
     def _enter(self, phase: Phase) -> None:
-        if phase == "idle" and self._phase != "idle":
-            self._content_used = 0.0
         self._phase = phase
-        self._phase_used = 0.0
-        if self._waiting_since is not None:  # in the middle of a wait: what has passed belongs to the old phase
-            now = self._now()
-            waited = now - self._waiting_since
-            self._content_used += waited
-            self._total_used += waited
-            self._waiting_since = now
+        self._phase_began = self._elapsed()
 
-    def _phase_timeout(self) -> float | None:
-        if self._phase == "connect":
-            return self.connect
-        return self.first_byte if self._phase == "first_byte" else self.idle
+    def _elapsed(self) -> float:
+        since = self._waiting_since
+        return self._waited if since is None else self._waited + (self._now() - since)
 
 
 class HTTPResponse(Protocol):

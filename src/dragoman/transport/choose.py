@@ -1,9 +1,9 @@
 """The transports that choose: direct where nothing stands between us and the server, httpx2 for everything else.
 
-Strategy. The choice is made for each host by rules that do not depend on what happened before: by httpx2 if the environment names a
-proxy for the host (its variables are read at the first call, by httpx2's rules), if httptools is not installed, or if the event loop is
-not asyncio's; else directly. It is logged once per host, and `way` tells it. To force it, give a provider the transport itself.
-Neither transport is imported, nor made, before a call needs it.
+Strategy. A provider has these unless it is given others. The choice is made for each host by rules that do not depend on what happened
+before: by httpx2 if the environment names a proxy for the host (its variables are read at the first call, by httpx2's rules) or if the
+event loop is not asyncio's; else directly. It is logged once per host, and `way` tells it. To force it, name it: a provider takes
+`transport="direct"` or `"httpx2"`. Neither transport is imported, nor made, before a call needs it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import logging
 import os
 import ssl
 import sys
-from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from dragoman.errors import ConfigError
 from dragoman.transport import AsyncHTTPResponse, AsyncTransport, Clocks, HTTPResponse, Transport
 from dragoman.wire.base import HTTPRequest
 
 if TYPE_CHECKING:
     from dragoman.transport.proxy import ProxyRules
 
-__all__ = ["AsyncAutoTransport", "AutoTransport", "Way"]
+__all__ = ["AsyncAutoTransport", "AutoTransport", "Way", "async_transport_named", "transport_named"]
 
 Way: TypeAlias = Literal["direct", "httpx2"]
 
@@ -41,8 +41,6 @@ class _Chooser:
         """How a request to `url` goes."""
         if not on_asyncio:
             return self._tell(url, "httpx2", "the event loop is not asyncio's")
-        if find_spec("httptools") is None:
-            return self._tell(url, "httpx2", "httptools is not installed")
         if not self._read:
             self._rules, self._read = _rules(), True
         if self._rules is not None and self._rules.proxy_for(url) is not None:
@@ -64,6 +62,39 @@ def _rules() -> ProxyRules | None:
     from dragoman.transport.proxy import ProxyRules
 
     return ProxyRules.from_environment()
+
+
+def transport_named(name: str, *, verify: bool | ssl.SSLContext = True, trust_env: bool = True) -> Transport:
+    """The blocking transport of this name: `auto`, `direct` or `httpx2`. Raises ConfigError for another."""
+    _check_name(name)
+    if name == "auto":
+        return AutoTransport(verify=verify, trust_env=trust_env)
+    if name == "direct":
+        from dragoman.transport.direct import DirectTransport
+
+        return DirectTransport(verify=verify, trust_env=trust_env)
+    from dragoman.transport.httpx2 import HTTPX2Transport
+
+    return HTTPX2Transport(verify=verify, trust_env=trust_env)
+
+
+def async_transport_named(name: str, *, verify: bool | ssl.SSLContext = True, trust_env: bool = True) -> AsyncTransport:
+    """The transport of this name for event loops: see `transport_named`."""
+    _check_name(name)
+    if name == "auto":
+        return AsyncAutoTransport(verify=verify, trust_env=trust_env)
+    if name == "direct":
+        from dragoman.transport.direct import AsyncDirectTransport
+
+        return AsyncDirectTransport(verify=verify, trust_env=trust_env)
+    from dragoman.transport.httpx2 import AsyncHTTPX2Transport
+
+    return AsyncHTTPX2Transport(verify=verify, trust_env=trust_env)
+
+
+def _check_name(name: str) -> None:
+    if name not in ("auto", "direct", "httpx2"):
+        raise ConfigError(f"a transport is 'auto', 'direct', 'httpx2' or an object with a method `send`, not {name!r}")
 
 
 class AutoTransport:
@@ -93,15 +124,7 @@ class AutoTransport:
             transport.close()
 
     def _make(self, way: Way) -> Transport:
-        transport: Transport
-        if way == "direct":
-            from dragoman.transport.direct import DirectTransport
-
-            transport = DirectTransport(verify=self._verify, trust_env=self._trust_env)
-        else:
-            from dragoman.transport.httpx2 import HTTPX2Transport
-
-            transport = HTTPX2Transport(verify=self._verify, trust_env=self._trust_env)
+        transport = transport_named(way, verify=self._verify, trust_env=self._trust_env)
         with self._lock:
             return self._made.setdefault(way, transport)
 
@@ -130,7 +153,7 @@ class AsyncAutoTransport:
 
     async def sleep(self, seconds: float, clocks: Clocks) -> None:
         """Wait so many seconds, at most until `clocks.abort()`."""
-        way: Way = "httpx2" if _in_trio() or not find_spec("httptools") else "direct"
+        way: Way = "httpx2" if _in_trio() else "direct"
         await (self._made.get(way) or self._make(way)).sleep(seconds, clocks)
 
     async def close(self) -> None:
@@ -140,15 +163,7 @@ class AsyncAutoTransport:
                 await transport.close()
 
     def _make(self, way: Way) -> AsyncTransport:
-        transport: AsyncTransport
-        if way == "direct":
-            from dragoman.transport.direct import AsyncDirectTransport
-
-            transport = AsyncDirectTransport(verify=self._verify, trust_env=self._trust_env)
-        else:
-            from dragoman.transport.httpx2 import AsyncHTTPX2Transport
-
-            transport = AsyncHTTPX2Transport(verify=self._verify, trust_env=self._trust_env)
+        transport = async_transport_named(way, verify=self._verify, trust_env=self._trust_env)
         with self._lock:
             return self._made.setdefault(way, transport)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from typing import Any
 
 import pytest
@@ -38,11 +37,6 @@ def test_the_environment_decides(environment: dict[str, str], url: str, way: str
         monkeypatch.setenv(name, value)
     assert (AutoTransport().way(url), AsyncAutoTransport().way(url)) == (way, way)
     assert AutoTransport(trust_env=False).way(url) == "direct"
-
-
-def test_without_httptools_everything_goes_by_httpx2(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httptools", None)
-    assert AutoTransport().way("https://api.example") == "httpx2"
 
 
 def test_blocking_calls_go_their_way(monkeypatch: pytest.MonkeyPatch) -> None:

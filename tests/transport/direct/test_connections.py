@@ -272,6 +272,25 @@ class TestLeftOpen:
             assert transport.send(request_to(server), running()).read() == b"whole"
             transport.close()
 
+    @pytest.mark.parametrize("read", [True, False], ids=["idle", "within an answer"])
+    def test_connections_of_a_transport_that_is_garbage_are_closed_without_a_warning(self, read: bool) -> None:
+        """Also if it is part of a cycle, of which Python looks at the sockets first."""
+
+        def use_and_forget() -> None:
+            transport = DirectTransport()
+            response = transport.send(request_to(server), running())
+            next(iter(response))
+            if read:
+                response.read()
+            cycle: list[object] = [response, transport]
+            cycle.append(cycle)
+
+        with WireServer([TEXT if read else STALLING] * 20) as server:
+            for _ in range(20):
+                use_and_forget()
+            gc.collect()
+            server.wait_for(lambda: not server.open_connections)
+
     @pytest.mark.parametrize("library", ["asyncio", "uvloop"])
     def test_answer_that_nobody_closes_lets_go_of_its_connection_on_a_loop(self, library: str) -> None:
         async def main() -> None:
@@ -291,13 +310,6 @@ class TestLeftOpen:
 def test_other_loops_than_asyncio_are_named_in_the_error() -> None:
     with pytest.raises(ConfigError, match="use AsyncHTTPX2Transport"):
         run("trio", lambda: AsyncDirectTransport().send(request_to("http://127.0.0.1:1"), running()))
-
-
-def test_without_httptools_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httptools", None)
-    for transport in (DirectTransport, AsyncDirectTransport):
-        with pytest.raises(ConfigError, match="pip install 'dragoman\\[direct\\]'"):
-            transport()
 
 
 def test_importing_it_loads_no_loop_no_parser_and_no_tls() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import trustme
+import truststore
 
 from dragoman.errors import ConfigError, ConnectionFailedError, IncompleteStreamError, RequestTimeoutError
 from dragoman.testing import Answer, Stall, WireServer
@@ -254,3 +255,19 @@ def test_certificates_of_the_environment_are_trusted(monkeypatch: pytest.MonkeyP
     authority.issue_cert("127.0.0.1").configure_cert(server_side)
     with WireServer(TEXT, tls=server_side) as server, fetching("threads") as fetch:
         assert fetch(request_to(server))[2] == b"whole"
+
+
+def test_where_openssl_has_no_files_truststore_looks_for_the_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """As with a Python that was built on another system: OpenSSL's own paths are not there, the system's bundle is elsewhere."""
+    nowhere = ssl.DefaultVerifyPaths("", "", "SSL_CERT_FILE", str(tmp_path / "cert.pem"), "SSL_CERT_DIR", str(tmp_path))
+    monkeypatch.setattr(module, "_contexts", {})
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: nowhere)
+    context = module.context_for(Options())
+    assert isinstance(context, truststore.SSLContext)
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    authority = Authority()
+    with WireServer(TEXT, tls=authority.server_context()) as server, fetching("threads", verify=context) as fetch:
+        with pytest.raises(ConnectionFailedError, match="certificate verify failed"):
+            fetch(request_to(server))

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import os
 import ssl
-from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import finalize
 
-from dragoman.errors import ConfigError
 from dragoman.transport import AsyncHTTPResponse, Clocks, HTTPResponse
 from dragoman.transport.direct.options import Options
 from dragoman.wire.base import HTTPRequest
@@ -32,9 +31,12 @@ _of_the_parent: list[object] = []
 """In a forked child: connections of the parent's event loops. Freeing them here would only warn of connections that are not ours."""
 
 
-def _needs_httptools() -> None:
-    if find_spec("httptools") is None:
-        raise ConfigError("the direct transport needs the package httptools: pip install 'dragoman[direct]'")
+def _forsaken(exchanges: ThreadExchanges, pid: int) -> None:
+    """Nobody has the transport any more: close what is idle. Its sockets hang on this call alone, so even in a cycle they are closed
+    before Python can find them open. In a forked child they are the parent's, and their lock may be held for ever.
+    """
+    if pid == os.getpid():
+        exchanges.forsake()
 
 
 class DirectTransport:
@@ -47,8 +49,8 @@ class DirectTransport:
     and its trailers. The fixed limits are in `dragoman.transport.direct.options`.
 
     Proxies of the environment are not looked at: this transport always goes directly. Errors: see `Transport`; ConfigError also for
-    options out of range, if httptools is missing, for certificates that cannot be loaded and for a context that makes the server
-    speak something other than HTTP/1.1.
+    options out of range, for certificates that cannot be loaded and for a context that makes the server speak something other than
+    HTTP/1.1.
     """
 
     def __init__(
@@ -71,8 +73,8 @@ class DirectTransport:
         )
         self._lock = Lock()
         self._exchanges: ThreadExchanges | None = None
+        self._finalizer: finalize[..., DirectTransport] | None = None
         self._pid = 0
-        _needs_httptools()
 
     def send(self, request: HTTPRequest, timeouts: Clocks) -> HTTPResponse:
         """Send and wait for the answer's head: see `Transport.send`."""
@@ -82,6 +84,8 @@ class DirectTransport:
         """Close all connections, also those of answers that are being read. The transport may be used again."""
         exchanges, self._exchanges = self._exchanges, None
         if exchanges is not None and self._pid == os.getpid():
+            if self._finalizer is not None:
+                self._finalizer.detach()
             exchanges.close()
 
     def _current(self) -> ThreadExchanges:
@@ -94,7 +98,8 @@ class DirectTransport:
             self._lock, self._exchanges, self._pid = Lock(), None, os.getpid()
         with self._lock:
             if self._exchanges is None:
-                self._exchanges = ThreadExchanges(self._options)
+                self._exchanges = exchanges = ThreadExchanges(self._options)
+                self._finalizer = finalize(self, _forsaken, exchanges, self._pid)
             return self._exchanges
 
     def __repr__(self) -> str:
@@ -128,7 +133,6 @@ class AsyncDirectTransport:
         self._lock = Lock()
         self._exchanges: LoopExchanges | None = None
         self._pid = 0
-        _needs_httptools()
 
     async def send(self, request: HTTPRequest, timeouts: Clocks) -> AsyncHTTPResponse:
         """Send and wait for the answer's head: see `Transport.send`."""

@@ -39,6 +39,10 @@ class ThreadExchanges:
         exchange.send()
         return exchange
 
+    def forsake(self) -> None:
+        """Close the idle connections; those in use are closed when their answers end."""
+        _close_all(self._pool.clear()[0])
+
     def close(self) -> None:
         """Close all connections; those in use are shut, and closed by the threads that use them."""
         idle, busy = self._pool.clear()

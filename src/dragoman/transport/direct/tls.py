@@ -13,7 +13,6 @@ import os
 import ssl
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -121,17 +120,19 @@ def _made(verify: bool, trust_env: bool) -> ssl.SSLContext:
 
 
 def _trusting(trust_env: bool) -> ssl.SSLContext:
-    """The rules of httpx2: SSL_CERT_FILE, else SSL_CERT_DIR, else the system's store. truststore reads the store of Windows and macOS;
-    on other systems the store is OpenSSL's files, which it would load anew, on top of the old ones, at every handshake.
+    """The rules of httpx2: SSL_CERT_FILE, else SSL_CERT_DIR, else the system's store. truststore reads the store of Windows and macOS,
+    and finds that of a Linux whose OpenSSL was built elsewhere (a Python that was only unpacked). Where OpenSSL's own files are in place
+    they are loaded once: truststore would load them anew, on top of the old ones, at every handshake.
     """
     if trust_env and (file := os.environ.get("SSL_CERT_FILE")):
         return ssl.create_default_context(cafile=file)
     if trust_env and (folder := os.environ.get("SSL_CERT_DIR")):
         return ssl.create_default_context(capath=folder)
-    if sys.platform in ("win32", "darwin") and find_spec("truststore") is not None:
-        import truststore
+    paths = ssl.get_default_verify_paths()  # those compiled in: the others follow the environment, which may not be trusted
+    bundle, hashed = Path(paths.openssl_cafile), Path(paths.openssl_capath)
+    has_bundle, has_hashed = bundle.is_file(), hashed.is_dir() and any(hashed.iterdir())
+    if sys.platform in ("win32", "darwin") or not (has_bundle or has_hashed):
+        import truststore  # httpx2 needs it
 
         return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    paths = ssl.get_default_verify_paths()  # those compiled in: the others follow the environment, which may not be trusted
-    found = [path if Path(path).exists() else None for path in (paths.openssl_cafile, paths.openssl_capath)]
-    return ssl.create_default_context(cafile=found[0], capath=found[1])
+    return ssl.create_default_context(cafile=bundle if has_bundle else None, capath=hashed if has_hashed else None)
