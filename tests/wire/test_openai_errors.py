@@ -22,7 +22,9 @@ from dragoman import (
     RequestTooLargeError,
     ServerError,
 )
+from dragoman.wire.openai_chat import OpenAIChatWire
 from dragoman.wire.openai_errors import decode_error, rate_limits, stream_error
+from dragoman.wire.openai_responses import OpenAIResponsesWire
 
 
 def error(status: int, body: Any, **headers: str) -> ProviderError:
@@ -70,7 +72,7 @@ def test_the_status_decides_and_the_body_refines(status: int, body: Any, cls: ty
 
 def test_the_text_says_where_what_and_which_call() -> None:
     found = error(400, envelope("Unsupported value", type="invalid_request_error", code="unsupported_value"), x_request_id="req_1")
-    assert found.message == "OpenAI request failed with HTTP 400 (unsupported_value): Unsupported value [req_1]"
+    assert found.message == "OpenAI request failed with HTTP 400 (invalid_request_error): Unsupported value [req_1]"
     assert (found.type, found.code, found.request_id) == ("invalid_request_error", "unsupported_value", "req_1")
 
 
@@ -143,3 +145,33 @@ def test_limits_that_are_not_said_are_not_there() -> None:
     assert limits is not None
     assert limits.requests is not None
     assert (limits.requests.limit, limits.requests.remaining, limits.tokens) == (None, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "cls"),
+    [
+        (400, {"code": "invalid-argument", "error": "Incorrect API key provided: xai-…"}, AuthError),
+        (400, envelope("Insufficient Balance"), QuotaExceededError),
+        (400, envelope("x/y is not a valid model ID", code=400), ModelNotFoundError),
+        (413, envelope("tokens per minute", code="rate_limit_exceeded"), RequestTooLargeError),
+        (413, envelope(code="insufficient_quota"), RequestTooLargeError),
+        (422, {"detail": [{"msg": "field required"}]}, InvalidRequestError),
+        (429, {"error": {"type": "requests", "code": "insufficient_quota"}}, QuotaExceededError),
+        (498, envelope(type="flex_capacity"), OverloadedError),
+        (500, envelope(type="invalid_request_error"), ServerError),
+        (500, envelope(code="slow_down"), OverloadedError),
+        (400, {"error": {"message": "Provider returned error", "metadata": {"raw": "maximum context length"}}}, ContextOverflowError),
+    ],
+)
+def test_both_protocols_say_the_same_of_the_same_answer(status: int, body: Any, cls: type[ProviderError]) -> None:
+    data, headers = json.dumps(body).encode(), {"request-id": "r1", "retry-after": "2"}
+    chat = OpenAIChatWire("openai").decode_error(status, headers, data)
+    responses = OpenAIResponsesWire().decode_error(status, headers, data)
+    assert type(chat) is cls
+    assert chat == responses
+    assert chat.request_id == "r1"
+
+
+def test_the_status_that_an_error_in_a_stream_names_wins_over_its_type() -> None:
+    value = {"error": {"message": "m", "type": "server_error", "code": 429}}
+    assert type(stream_error(value, label="OpenAI", provider="openai")) is RateLimitedError

@@ -79,7 +79,7 @@ def test_the_status_decides(status: int, cls: type[ProviderError], retryable: bo
         (400, openai(code="invalid_api_key"), AuthError),
         (403, openai(code="invalid_api_key"), PermissionDeniedError),
         (413, openai("Request too large: rate limit, tokens per minute", code="rate_limit_exceeded"), RequestTooLargeError),
-        (413, openai("maximum context length", code="context_length_exceeded"), RequestTooLargeError),
+        (413, openai("maximum context length", code="context_length_exceeded"), ContextOverflowError),
         (500, openai(type="overloaded_error"), OverloadedError),
     ],
 )

@@ -354,7 +354,7 @@ def test_an_error_event_and_the_failed_response_after_it_are_one_failure_with_th
     assert isinstance(failure, Failed)
     assert isinstance(failure.error, RateLimitedError)
     assert (failure.error.code, failure.error.type, failure.error.retryable) == ("rate_limit_exceeded", "tokens", True)
-    assert failure.error.message == "OpenAI request failed (rate_limit_exceeded): slow down"
+    assert failure.error.message == "OpenAI request failed (tokens): slow down"
     assert failure.usage == Usage(input=5, output=3)
 
 

@@ -28,12 +28,12 @@ from dragoman.wire.json_values import as_list, as_object, as_objects, as_string
 from dragoman.wire.openai_chat.calls import Calls
 from dragoman.wire.openai_chat.chunk import Choice, common
 from dragoman.wire.openai_chat.dialects import Dialect
-from dragoman.wire.openai_chat.errors import decode_error, rate_limits, request_id_of, stream_error
 from dragoman.wire.openai_chat.media import Sound, image_of
 from dragoman.wire.openai_chat.names import WIRE
 from dragoman.wire.openai_chat.reasoning import THINKING, Reasoning
 from dragoman.wire.openai_chat.stops import FAILURES, STOP_REASONS
 from dragoman.wire.openai_chat.usage import usage_of
+from dragoman.wire.openai_errors import decode_error, rate_limits, request_id_of, stream_error
 
 __all__ = ["OpenAIChatDecoder"]
 

@@ -15,9 +15,9 @@ from dragoman.wire.decoder import fold
 from dragoman.wire.openai_chat.decode import OpenAIChatDecoder
 from dragoman.wire.openai_chat.dialects import Dialect, dialect_of
 from dragoman.wire.openai_chat.encode import encode
-from dragoman.wire.openai_chat.errors import decode_error
 from dragoman.wire.openai_chat.names import WIRE
 from dragoman.wire.openai_chat.request_decode import decode_request
+from dragoman.wire.openai_errors import decode_error
 from dragoman.wire.openai_models import encode_model, encode_models, read_model, read_models
 
 if TYPE_CHECKING:

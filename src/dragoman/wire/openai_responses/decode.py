@@ -28,7 +28,7 @@ from dragoman.response import RateLimits, StopDetails, StopReason
 from dragoman.wire.base import Headers
 from dragoman.wire.decoder import AnswerDecoder, load_json
 from dragoman.wire.framing import Framing, Key
-from dragoman.wire.openai_errors import decode_error, rate_limits, stream_error
+from dragoman.wire.openai_errors import decode_error, rate_limits, request_id_of, stream_error
 from dragoman.wire.openai_responses.blocks_in import PARAGRAPH, image_shell, pair_shell, reasoning_block, result_block
 from dragoman.wire.openai_responses.events import ARGUMENTS, DONE, FREE_TEXT, PROGRESS, SILENT, STATUS_OF_EVENT, STOP_OF_REASON
 from dragoman.wire.openai_responses.items import Item, Items, id_of
@@ -79,7 +79,7 @@ class ResponsesDecoder(AnswerDecoder):
         return rate_limits(self.headers)
 
     def _header_request_id(self) -> str:
-        return self.headers.get("x-request-id") or self.headers.get("apim-request-id", "")
+        return request_id_of(self.headers)
 
     # ---- the three forms of an answer
 
