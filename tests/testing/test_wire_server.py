@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import http.client
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -109,8 +110,35 @@ class TestScript:
         def broken(request: RecordedRequest) -> Answer:
             raise LookupError("mine")
 
-        with pytest.raises(httpx2.RemoteProtocolError), WireServer(broken) as server:
+        with pytest.raises(httpx2.RemoteProtocolError) as caught, WireServer(broken) as server:
             httpx2.get(server.url, trust_env=False)
+        assert any("LookupError('mine')" in note for note in caught.value.__notes__)
+
+    def test_function_that_forgets_to_return_is_told(self) -> None:
+        server = WireServer(lambda request: None).start()  # type: ignore[arg-type, return-value]
+        with pytest.raises(httpx2.RemoteProtocolError):
+            httpx2.get(server.url, trust_env=False)
+        with pytest.raises(TypeError, match="must return an Answer, not NoneType"):
+            server.stop()
+
+    def test_what_is_no_answer_is_refused_at_once(self) -> None:
+        with pytest.raises(TypeError, match="not str"):
+            WireServer(["data: {}"])  # type: ignore[list-item]
+        with pytest.raises(TypeError, match="not bytes"):
+            WireServer().always(b"data")  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(
+        ("fields", "told"),
+        [
+            ({"body": ["data: {}"]}, "Answer.body takes bytes and steps in a sequence, not str"),
+            ({"body": [{"type": "message"}]}, "Answer.body takes bytes and steps in a sequence, not dict"),
+            ({"body": None}, "Answer.body takes bytes and steps in a sequence, not NoneType"),
+            ({"before": Stall()}, "Answer.before takes bytes and steps in a sequence, not Stall"),
+        ],
+    )
+    def test_step_that_is_none_is_refused_rather_than_left_out(self, fields: dict[str, Any], told: str) -> None:
+        with pytest.raises(TypeError, match=re.escape(told)):
+            Answer(**fields)
 
 
 class TestRecording:

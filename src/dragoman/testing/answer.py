@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Condition
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 __all__ = ["WAIT_LIMIT", "After", "Answer", "Close", "Delay", "Framing", "Gate", "Raw", "Repeat", "Reset", "Send", "Stall", "Step", "Wait"]
 
@@ -138,6 +138,12 @@ class Answer:
     gzip: bool = False
     reason: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for a step that is none: the server would have to leave it out."""
+        _check_steps("before", self.before)
+        if not self.whole:
+            _check_steps("body", self.body)
+
     def header_list(self) -> list[tuple[str, str]]:
         """The headers as pairs, in order."""
         return list(self.headers.items()) if isinstance(self.headers, Mapping) else list(self.headers)
@@ -155,3 +161,11 @@ class Answer:
     def whole(self) -> bool:
         """Whether the body is one piece rather than a sequence."""
         return isinstance(self.body, bytes | str | dict)
+
+
+def _check_steps(name: str, steps: object) -> None:
+    odd = [steps]
+    if isinstance(steps, Sequence) and not isinstance(steps, bytes | str):
+        odd = [step for step in cast("Sequence[object]", steps) if not isinstance(step, bytes | Step)]
+    if odd:
+        raise TypeError(f"Answer.{name} takes bytes and steps in a sequence, not {type(odd[0]).__name__}")

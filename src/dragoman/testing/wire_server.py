@@ -68,7 +68,7 @@ class WireServer:
         if isinstance(script, Answer) or callable(script):
             self._always = script
         else:
-            self._script.extend(script)
+            self.add(*script)
 
     # ---- where it is, and what it saw
 
@@ -135,12 +135,15 @@ class WireServer:
     # ---- the script
 
     def add(self, *answers: Answer | Responder) -> None:
-        """Append to the script."""
+        """Append to the script. Raises TypeError for what is neither an answer nor a function."""
+        for answer in answers:
+            _check(answer)
         with self._changed:
             self._script.extend(answers)
 
     def always(self, answer: Answer | Responder) -> None:
-        """Answer every request that the script does not serve like this."""
+        """Answer every request that the script does not serve like this. Raises TypeError as `add`."""
+        _check(answer)
         with self._changed:
             self._always = answer
 
@@ -178,9 +181,10 @@ class WireServer:
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
         try:
             self.stop()
-        except BaseException:
+        except BaseException as error:
             if exc is None:
                 raise
+            exc.add_note(f"{self!r}: its script had failed with {error!r}")
 
     async def __aenter__(self) -> Self:
         return self.start()
@@ -236,4 +240,14 @@ class WireServer:
         if step is None:
             message = f"WireServer: the script has {len(self._script)} answers and this is request {number + 1}"
             return Answer(status=400, body={"type": "error", "error": {"type": "invalid_request_error", "message": message}})
-        return step if isinstance(step, Answer) else step(request)
+        if isinstance(step, Answer):
+            return step
+        made = step(request)
+        if not isinstance(made, Answer):  # pyright: ignore[reportUnnecessaryIsInstance]  # a forgotten `return` is a common slip
+            raise TypeError(f"a function of the script must return an Answer, not {type(made).__name__}")
+        return made
+
+
+def _check(answer: Answer | Responder) -> None:
+    if not isinstance(answer, Answer) and not callable(answer):  # pyright: ignore[reportUnnecessaryComparison]
+        raise TypeError(f"a script holds Answers and functions from the request to an Answer, not {type(answer).__name__}")
