@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import Anthropic, ConnectionFailedError, IncompleteStreamError, Request, RequestTimeoutError, RetryPolicy, Timeouts
+from dragoman.provider import ProviderBase
 from dragoman.testing import (
     Answer,
     Cassette,
@@ -19,6 +20,7 @@ from dragoman.testing import (
     Close,
     Recorder,
     Replay,
+    ScriptedProvider,
     Stall,
     UnmatchedRequestError,
     WireServer,
@@ -63,6 +65,26 @@ def test_an_async_call_records_and_replays_the_same(path: Path) -> None:
     with WireServer(anthropic_stream("Hello")) as server, Recorder(path) as recorder:
         assert asyncio.run(call(client(recorder, server.url))) == "Hello"
     assert asyncio.run(call(client(Replay(path)))) == client(Replay(path)).complete(ASK).text == "Hello"
+
+
+def test_an_async_stream_left_early_leaves_no_generator_behind(path: Path) -> None:
+    """Nobody would close it; trio warns of each. The hook is told of every async generator that begins."""
+    begun: list[str] = []
+
+    async def first_words(provider: ProviderBase) -> str:
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=lambda generator: begun.append(generator.ag_code.co_qualname))
+        async with provider.astream(ASK) as stream:
+            text = await anext(aiter(stream.text()))
+        sys.set_asyncgen_hooks(*hooks)
+        await provider.aclose()
+        return text
+
+    with WireServer(anthropic_stream("Hello")) as server, Recorder(path) as recorder:
+        assert asyncio.run(first_words(client(recorder, server.url))) == "He"
+    assert asyncio.run(first_words(client(Replay(path)))) == "He"
+    assert asyncio.run(first_words(ScriptedProvider.of("He is here"))) == "He"
+    assert [name for name in begun if "Record" in name or "Replay" in name or "play" in name.lower()] == []
 
 
 def test_a_cassette_holds_no_key_and_only_listed_headers(path: Path) -> None:

@@ -307,21 +307,29 @@ class _AsyncRecordingTransport:
 
 
 class _AsyncRecordedResponse:
+    """No async generator, here and in the replay: one that is left early is closed by nobody, and trio warns of it."""
+
     def __init__(self, inner: AsyncHTTPResponse, take: _Take) -> None:
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
+        self._pieces = aiter(inner)
         self._take = take
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
         try:
-            async for data in self._inner:
-                self._take.piece(data)
-                yield data
+            data = await anext(self._pieces)
+        except StopAsyncIteration:
+            self._take.end()
+            raise
         except ProviderError as error:
             self._take.end(error)
             raise
-        self._take.end()
+        self._take.piece(data)
+        return data
 
     async def read(self) -> bytes:
         return b"".join([data async for data in self])
@@ -422,10 +430,15 @@ class _AsyncReplayedResponse:
         self.status = inner.status
         self.headers = inner.headers
         self._inner = inner
+        self._pieces = iter(inner)
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for data in self._inner:
-            yield data
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for data in self._pieces:
+            return data
+        raise StopAsyncIteration
 
     async def read(self) -> bytes:
         return self._inner.read()

@@ -115,7 +115,7 @@ class ScriptedProvider(ProviderBase):
     def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncStream:
         """As `events`, for an event loop."""
         del timeouts, retry
-        return AsyncStream(AsyncIteratorSource(self._aplay(self._next(request))), raises=False, span=self._span(request))
+        return AsyncStream(AsyncIteratorSource(_AsyncPlay(self._play(self._next(request)))), raises=False, span=self._span(request))
 
     def _next(self, request: Request) -> list[Event]:
         with self._lock:
@@ -136,12 +136,23 @@ class ScriptedProvider(ProviderBase):
                 yield _failed(error)
                 return
 
-    async def _aplay(self, events: list[Event]) -> AsyncIterator[Event]:
-        for event in self._play(events):
-            yield event
-
     def __repr__(self) -> str:
         return f"<ScriptedProvider {self.name}: {len(self.requests)} of {len(self._scripts)} scripts played>"
+
+
+class _AsyncPlay:
+    """The same for an event loop. No async generator: one that is left early is closed by nobody, and trio warns of it."""
+
+    def __init__(self, events: Iterator[Event]) -> None:
+        self._events = events
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        for event in self._events:
+            return event
+        raise StopAsyncIteration
 
 
 def _failed(error: BaseException) -> Failed:
