@@ -216,7 +216,14 @@ def test_the_effort_that_was_sent_is_on_the_span(recorder: Recorder) -> None:
 
 @pytest.mark.parametrize(
     ("name", "written"),
-    [("anthropic", "anthropic"), ("gemini", "gcp.gemini"), ("bedrock", "aws.bedrock"), ("mistral", "mistral_ai"), ("scripted", "scripted")],
+    [
+        ("anthropic", "anthropic"),
+        ("gemini", "gcp.gemini"),
+        ("google", "gcp.gemini"),
+        ("bedrock", "aws.bedrock"),
+        ("mistral", "mistral_ai"),
+        ("scripted", "scripted"),
+    ],
 )
 def test_providers_have_the_names_of_the_conventions(recorder: Recorder, name: str, written: str) -> None:
     provider = ScriptedProvider.of("Hello", name=name)

@@ -142,6 +142,7 @@ PROVIDER_NAMES: Final[dict[str, str]] = {
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
     "gemini": "gcp.gemini",
+    "google": "gcp.gemini",  # the same models through OpenAI's protocol
     "mistral": "mistral_ai",
     "vertex": "gcp.vertex_ai",
     "xai": "x_ai",

@@ -124,6 +124,13 @@ def test_what_was_settled_is_told() -> None:
     assert send(Request("hi", max_tokens=5, effort="low")).settled == {"max_tokens": 5, "effort": "low"}
 
 
+@pytest.mark.parametrize("dialect", ["openai", "openrouter", "deepseek", "vllm"])
+def test_the_effort_that_was_sent_is_told_whichever_key_the_host_has_for_it(dialect: str) -> None:
+    thinks = Request("hi", effort="low", thinking=ThinkingConfig.adaptive())
+    assert send(thinks, dialect).settled == {"max_tokens": None, "effort": "low"}
+    assert send(thinks.replace(thinking=ThinkingConfig.off()), dialect).settled == {"max_tokens": None, "effort": None}
+
+
 # ---- parameters
 
 

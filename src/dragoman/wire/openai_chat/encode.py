@@ -16,7 +16,7 @@ from dragoman.fragments import scrub_tree
 from dragoman.message import Thinking
 from dragoman.request import OutputFormat, ProviderTool, Request, ThinkingConfig, Tool, ToolNamed
 from dragoman.wire.base import HTTPRequest
-from dragoman.wire.json_values import as_object
+from dragoman.wire.json_values import as_object, as_string
 from dragoman.wire.openai_chat.dialects import Dialect
 from dragoman.wire.openai_chat.marks import add_marks
 from dragoman.wire.openai_chat.messages_out import write_messages
@@ -64,8 +64,14 @@ def encode(request: Request, dialect: Dialect, *, stream: bool) -> HTTPRequest:
     data = _bytes(w, request, body)
     if w.problems:
         raise InvalidInputError(w.problems)
-    settled = {"max_tokens": body.get(dialect.max_tokens), "effort": body.get("reasoning_effort")}
+    settled = {"max_tokens": body.get(dialect.max_tokens), "effort": _sent_effort(body)}
     return HTTPRequest(path=PATH, headers=headers, body=data, notices=w.notices(), settled=settled)
+
+
+def _sent_effort(body: WireObject) -> str | None:
+    """The effort that a body asks for, in whichever key the host has it; None also where thinking is off."""
+    effort = as_string(body.get("reasoning_effort")) or as_string(as_object(body.get("reasoning")).get("effort"))
+    return effort if effort and effort != "none" else None
 
 
 def _refuse_missing(request: Request, label: str) -> None:

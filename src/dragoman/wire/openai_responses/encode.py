@@ -21,6 +21,7 @@ from dragoman.message import Text
 from dragoman.request import Effort, Request, ThinkingConfig
 from dragoman.wire.base import HTTPRequest
 from dragoman.wire.openai_responses.blocks_out import ItemWriter, hoisted
+from dragoman.wire.openai_responses.kinds import dict_of, str_of
 from dragoman.wire.openai_responses.tools import write_tool, write_tool_choice
 
 __all__ = ["ENCRYPTED_REASONING", "PATH", "encode_request"]
@@ -35,8 +36,6 @@ NO_REASONING = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "gpt-5.1-chat", "g
 
 EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((1024, "minimal"), (2048, "low"), (8192, "medium"), (16384, "high"))
 """The largest budget in tokens that each effort stands for; more is `xhigh`. The inverse of `ThinkingConfig.auto`'s table."""
-
-OFF = ThinkingConfig.off()
 
 SUMMARY_OF_DISPLAY: dict[str, str | None] = {"summarized": "auto", "omitted": None}
 """`ThinkingConfig.display` as `reasoning.summary`; any other word (`detailed`, `concise`) is the wire's own."""
@@ -89,7 +88,7 @@ def encode_request(request: Request, *, stream: bool, provider: str, max_tokens:
         headers=_headers(request, stream=stream),
         body=_json(body),
         notices=[*writer.notices, *notices],
-        settled={"max_tokens": body.get("max_output_tokens"), "effort": reasoning.get("effort") if request.thinking != OFF else None},
+        settled={"max_tokens": body.get("max_output_tokens"), "effort": _sent_effort(body)},
     )
 
 
@@ -146,6 +145,12 @@ def _reasoning(request: Request, notices: list[Notice]) -> dict[str, Any]:
     reasoning: dict[str, Any] = {"effort": effort} if effort else {}
     summary = None if thinking.display is None else SUMMARY_OF_DISPLAY.get(thinking.display, thinking.display)
     return reasoning | ({"summary": summary} if summary else {})
+
+
+def _sent_effort(body: Mapping[str, Any]) -> str | None:
+    """The effort that a body asks for; None also where thinking is off."""
+    effort = str_of(dict_of(body.get("reasoning")).get("effort"))
+    return effort if effort and effort != "none" else None
 
 
 def _effort_of(thinking: ThinkingConfig) -> Effort:
