@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from dragoman.errors import ProviderError, QuotaExceededError, RequestTimeoutError
@@ -133,6 +132,8 @@ def _reset(text: str, reference: datetime | None) -> float | None:
 
 
 def _date(text: str) -> datetime | None:
+    from email.utils import parsedate_to_datetime  # dear to import, and few servers send a date
+
     try:
         value = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
