@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
 from dragoman import (
+    Anthropic,
     AuthError,
     BlockStart,
     ConfigError,
@@ -27,8 +29,11 @@ from dragoman import (
 )
 from dragoman.errors import OverloadedError
 from dragoman.fallback import FallbackProvider
+from dragoman.provider import ProviderBase
 from dragoman.response import Usage
-from dragoman.testing import ScriptedProvider
+from dragoman.retry import RetryPolicy
+from dragoman.testing import ScriptedProvider, WireServer, anthropic_error, anthropic_message
+from dragoman.transport import Timeouts
 
 REQUEST = Request("hi")
 BUSY = RateLimitedError("busy")
@@ -89,6 +94,57 @@ def test_the_caller_names_the_errors(on: type[QuotaExceededError]) -> None:
     if on is QuotaExceededError:
         with pytest.raises(RateLimitedError):
             fallback.complete(REQUEST)  # not among those named
+
+
+def test_the_errors_may_stand_in_a_list() -> None:
+    asked = FallbackProvider([ScriptedProvider.of(AuthError("no")), ScriptedProvider.of("second")], on=[AuthError, RateLimitedError])
+    assert asked.complete(REQUEST).text == "second"
+
+
+@pytest.mark.parametrize("on", ["RateLimitedError", None, RuntimeError, (RateLimitedError, RuntimeError)])
+def test_what_names_no_errors_is_refused_when_the_provider_is_made(on: Any) -> None:
+    with pytest.raises(ConfigError, match="on= takes a class of ProviderError"):
+        FallbackProvider([ScriptedProvider.of("x")], on=on)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_answer_in_one_piece_is_asked_of_every_provider(is_async: bool) -> None:
+    with WireServer([anthropic_error(529, "overloaded_error")]) as busy, WireServer(anthropic_message("whole")) as fine:
+        first, second = (
+            Anthropic(api_key="test", base_url=server.url, model="claude-test-1", retry=RetryPolicy(max_attempts=1), telemetry=None)
+            for server in (busy, fine)
+        )
+        nested = FallbackProvider([first, FallbackProvider([second])])
+
+        async def call() -> str:
+            async with nested:
+                return (await nested.acomplete(REQUEST, stream=False)).text
+
+        with nested:
+            text = asyncio.run(call()) if is_async else nested.complete(REQUEST, stream=False).text
+        assert text == "whole"
+        assert ["stream" in server.requests[0].json() for server in (busy, fine)] == [False, False]
+
+
+class Raising(ProviderBase):
+    """Raises its failure instead of handing it out."""
+
+    name = "raising"
+
+    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Iterator[Event]:
+        yield MessageStart("m", "m", provider="p", wire="w")
+        raise BUSY
+
+    async def aevents(
+        self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None
+    ) -> AsyncIterator[Event]:
+        yield MessageStart("m", "m", provider="p", wire="w")
+        raise BUSY
+
+
+def test_a_failure_that_is_raised_leads_on_like_one_that_is_handed_out() -> None:
+    assert FallbackProvider([Raising(), ScriptedProvider.of("fine")]).complete(REQUEST).text == "fine"
+    assert asyncio.run(FallbackProvider([Raising(), ScriptedProvider.of("fine")]).acomplete(REQUEST)).text == "fine"
 
 
 def test_the_last_providers_error_is_the_calls_error() -> None:

@@ -11,15 +11,15 @@ Each provider keeps its own retries, time limits and telemetry: a fallback begin
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
 
 from dragoman.errors import ConfigError, DragomanError, ProviderError, is_retryable
 from dragoman.event import BlockStart, Event, Failed, MessageStop, Retrying
-from dragoman.provider import Provider, ProviderBase
+from dragoman.provider import HTTPProvider, Provider, ProviderBase
 from dragoman.request import Request
 from dragoman.response import RateLimits
 from dragoman.retry import RetryPolicy
@@ -28,7 +28,7 @@ from dragoman.transport import Timeouts
 
 __all__ = ["FallbackOn", "FallbackProvider"]
 
-FallbackOn: TypeAlias = type[ProviderError] | tuple[type[ProviderError], ...] | Callable[[ProviderError], bool]
+FallbackOn: TypeAlias = type[ProviderError] | Sequence[type[ProviderError]] | Callable[[ProviderError], bool]
 """The errors after which the next provider is asked: a class, several, or a function that says so."""
 
 
@@ -40,7 +40,7 @@ class FallbackProvider(ProviderBase):
     asked is the call's error.
 
     A request's `model` is meant for the first provider. The others use their own default model, or, where they have none, that of the
-    request. Raises ConfigError if there is no provider.
+    request. Raises ConfigError if there is no provider, or if `on` is none of its forms.
     """
 
     def __init__(self, providers: Sequence[Provider], *, on: FallbackOn = is_retryable, name: str = "fallback") -> None:
@@ -59,11 +59,33 @@ class FallbackProvider(ProviderBase):
 
         Raises ConfigError and InvalidInputError of the first provider itself; those of a later one come from the iteration.
         """
-        return Stream(_Source(_Events(_Run(self.providers, self._leads_on, request), timeouts, retry)), raises=False)
+        return self._begin(request, stream=True, timeouts=timeouts, retry=retry, raises=False)
 
     def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncStream:
         """As `events`, for an event loop."""
-        return AsyncStream(_AsyncSource(_AsyncEvents(_Run(self.providers, self._leads_on, request), timeouts, retry)), raises=False)
+        return self._abegin(request, stream=True, timeouts=timeouts, retry=retry, raises=False)
+
+    def _call(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> Stream:
+        return self._begin(request, stream=stream, timeouts=timeouts, retry=retry, raises=True)
+
+    def _acall(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> AsyncStream:
+        return self._abegin(request, stream=stream, timeouts=timeouts, retry=retry, raises=True)
+
+    def _begin(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None, raises: bool) -> Stream:
+        def ask(provider: Provider, asked: Request) -> Iterator[Event]:
+            if not stream and isinstance(provider, HTTPProvider | FallbackProvider):
+                return provider._begin(asked, stream=False, timeouts=timeouts, retry=retry, raises=False)  # pyright: ignore[reportPrivateUsage]
+            return iter(provider.events(asked, timeouts=timeouts, retry=retry))
+
+        return Stream(_Source(_Events(_Run(self.providers, self._leads_on, request), ask)), raises=raises)
+
+    def _abegin(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None, raises: bool) -> AsyncStream:
+        def ask(provider: Provider, asked: Request) -> AsyncIterator[Event]:
+            if not stream and isinstance(provider, HTTPProvider | FallbackProvider):
+                return provider._abegin(asked, stream=False, timeouts=timeouts, retry=retry, raises=False)  # pyright: ignore[reportPrivateUsage]
+            return aiter(provider.aevents(asked, timeouts=timeouts, retry=retry))
+
+        return AsyncStream(_AsyncSource(_AsyncEvents(_Run(self.providers, self._leads_on, request), ask)), raises=raises)
 
     def close(self) -> None:
         """Close all providers, in turn, even if closing one of them fails."""
@@ -82,12 +104,14 @@ class FallbackProvider(ProviderBase):
                     stack.push_async_callback(close)
 
 
-def _rule(on: FallbackOn) -> Callable[[ProviderError], bool]:
-    if isinstance(on, tuple):
-        return lambda error: isinstance(error, on)
-    if isinstance(on, type):
-        return lambda error: isinstance(error, on)
-    return on
+def _rule(on: object) -> Callable[[ProviderError], bool]:
+    named: tuple[object, ...] = tuple(cast("Iterable[object]", on)) if isinstance(on, tuple | list | set | frozenset) else (on,)
+    classes = tuple(cls for cls in named if isinstance(cls, type) and issubclass(cls, ProviderError))
+    if len(classes) == len(named):
+        return lambda error: isinstance(error, classes)
+    if callable(on) and not isinstance(on, type):
+        return cast("Callable[[ProviderError], bool]", on)
+    raise ConfigError("FallbackProvider: on= takes a class of ProviderError, several of them, or a function from the error to a bool")
 
 
 class _Run:
@@ -139,27 +163,27 @@ class _Run:
 class _Events:
     """The events of one call, blocking. `close` may come from any thread."""
 
-    def __init__(self, run: _Run, timeouts: Timeouts | None, retry: RetryPolicy | None) -> None:
+    def __init__(self, run: _Run, ask: Callable[[Provider, Request], Iterator[Event]]) -> None:
         self._run = run
-        self._timeouts = timeouts
-        self._retry = retry
+        self._ask = ask
         self._ready: deque[Event] = deque()
         self._closed = False
-        self._events: Iterator[Event] = self._ask()
-
-    def _ask(self) -> Iterator[Event]:
-        return iter(self._run.provider.events(self._run.request, timeouts=self._timeouts, retry=self._retry))
+        self._events = ask(run.provider, run.request)
 
     def __iter__(self) -> Iterator[Event]:
         return self
 
     def __next__(self) -> Event:
         while not self._ready:
-            taken = self._run.take(next(self._events))
+            try:
+                event = next(self._events)
+            except ProviderError as error:  # a provider of the caller's that raises what it should hand out
+                event = Failed(error)
+            taken = self._run.take(event)
             if isinstance(taken, Retrying):
                 _close(self._events)
                 try:
-                    self._events = self._ask()
+                    self._events = self._ask(self._run.provider, self._run.request)
                 except DragomanError as error:  # a mistake that only this provider sees: say also why it was asked
                     raise error from taken.error
                 if self._closed:  # meanwhile, by another thread
@@ -188,26 +212,26 @@ def _close(events: Iterator[Event]) -> None:
 class _AsyncEvents:
     """As `_Events`, for an event loop."""
 
-    def __init__(self, run: _Run, timeouts: Timeouts | None, retry: RetryPolicy | None) -> None:
+    def __init__(self, run: _Run, ask: Callable[[Provider, Request], AsyncIterator[Event]]) -> None:
         self._run = run
-        self._timeouts = timeouts
-        self._retry = retry
+        self._ask = ask
         self._ready: deque[Event] = deque()
-        self._events: AsyncIterator[Event] = self._ask()
-
-    def _ask(self) -> AsyncIterator[Event]:
-        return aiter(self._run.provider.aevents(self._run.request, timeouts=self._timeouts, retry=self._retry))
+        self._events = ask(run.provider, run.request)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
 
     async def __anext__(self) -> Event:
         while not self._ready:
-            taken = self._run.take(await anext(self._events))
+            try:
+                event = await anext(self._events)
+            except ProviderError as error:  # a provider of the caller's that raises what it should hand out
+                event = Failed(error)
+            taken = self._run.take(event)
             if isinstance(taken, Retrying):
                 await self.aclose()
                 try:
-                    self._events = self._ask()
+                    self._events = self._ask(self._run.provider, self._run.request)
                 except DragomanError as error:  # a mistake that only this provider sees: say also why it was asked
                     raise error from taken.error
                 self._ready.append(taken)
