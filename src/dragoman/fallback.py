@@ -105,13 +105,13 @@ class FallbackProvider(ProviderBase):
 
 
 def _rule(on: object) -> Callable[[ProviderError], bool]:
-    named: tuple[object, ...] = tuple(cast("Iterable[object]", on)) if isinstance(on, tuple | list | set | frozenset) else (on,)
-    classes = tuple(cls for cls in named if isinstance(cls, type) and issubclass(cls, ProviderError))
-    if len(classes) == len(named):
-        return lambda error: isinstance(error, classes)
     if callable(on) and not isinstance(on, type):
         return cast("Callable[[ProviderError], bool]", on)
-    raise ConfigError("FallbackProvider: on= takes a class of ProviderError, several of them, or a function from the error to a bool")
+    named: tuple[object, ...] = tuple(cast("Iterable[object]", on)) if isinstance(on, tuple | list | set | frozenset) else (on,)
+    classes = tuple(cls for cls in named if isinstance(cls, type) and issubclass(cls, ProviderError))
+    if len(classes) < len(named):
+        raise ConfigError("FallbackProvider: on= takes a class of ProviderError, several of them, or a function from the error to a bool")
+    return lambda error: isinstance(error, classes)
 
 
 class _Run:
