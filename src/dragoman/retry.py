@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
-from dragoman.errors import ProviderError, QuotaExceededError, RequestTimeoutError
+from dragoman.errors import ConfigError, ProviderError, QuotaExceededError, RequestTimeoutError
 from dragoman.value import Value
 
 __all__ = ["RetryPolicy", "RetryState", "retry_after", "should_retry"]
@@ -24,7 +24,8 @@ class RetryPolicy(Value, frozen=True, kw_only=True):
 
     Back-off before attempt n + 1 is `base * factor ** (n - 1)`, at most `cap`; with `jitter="full"` a random share of it (0 to all).
     The delay is at least what the server's Retry-After says; more than `max_wait` of it means: do not retry. `retry_timeouts=False`
-    never repeats a request that timed out after it was sent. `max_attempts=1` never retries.
+    never repeats a request that timed out after it was sent. `max_attempts=1` never retries. Raises ConfigError for a value that makes no
+    sense.
     """
 
     max_attempts: int = 3
@@ -34,6 +35,17 @@ class RetryPolicy(Value, frozen=True, kw_only=True):
     jitter: Literal["full", "none"] = "full"
     max_wait: float = 120.0
     retry_timeouts: bool = True
+
+    def __post_init__(self) -> None:
+        attempts = self.max_attempts
+        if not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"RetryPolicy: max_attempts must be a whole number from 1, not {attempts!r}")
+        for name in ("base", "factor", "cap", "max_wait"):
+            value: object = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:  # NaN is not
+                raise ConfigError(f"RetryPolicy: {name} must be a number from 0, not {value!r}")
+        if self.jitter not in ("full", "none"):
+            raise ConfigError(f"RetryPolicy: jitter must be 'full' or 'none', not {self.jitter!r}")
 
 
 class RetryState:
@@ -65,8 +77,10 @@ class RetryState:
 
     def _backoff(self) -> float:
         policy = self.policy
-        exponent = min(self.attempt - 1, 64)  # the power is capped before it can overflow
-        backoff = min(policy.cap, policy.base * policy.factor**exponent)
+        try:
+            backoff = min(policy.cap, policy.base * policy.factor ** (self.attempt - 1))
+        except OverflowError:
+            backoff = policy.cap
         return backoff * self._random() if policy.jitter == "full" else backoff
 
 
@@ -81,7 +95,7 @@ def retry_after(status: int, headers: Mapping[str, str], now: datetime | None = 
     `retry-after-ms` wins over `retry-after` (seconds or an HTTP date). Only a 429 with neither is read further: `x-ratelimit-reset`,
     `ratelimit-reset` (seconds, a duration like `1m30s`, or a Unix time), then the latest `anthropic-ratelimit-*-reset` whose
     `-remaining` is 0. Dates count from `now`, else from the answer's own `date` header; without either they are not read.
-    What cannot be read is as if absent. Header names in lower case.
+    A reset that cannot be read is as if absent; a Retry-After that cannot be read says that there is none. Header names in lower case.
     """
     if status < 400:
         return None
@@ -96,8 +110,9 @@ def retry_after(status: int, headers: Mapping[str, str], now: datetime | None = 
     if status != 429:
         return None
     for name in ("x-ratelimit-reset", "ratelimit-reset"):
-        if name in headers:
-            return _reset(headers[name], reference)
+        wait = _reset(headers.get(name, ""), reference)
+        if wait is not None:
+            return wait
     waits = [
         _until(_iso(headers.get(f"{name[:-10]}-reset", "")), reference)
         for name, value in headers.items()
