@@ -244,6 +244,19 @@ def test_a_base_url_says_whose_server_it_is_and_nobody_else_gets_the_key(
 
 
 @pytest.mark.parametrize(
+    ("url", "dialect"),
+    [
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "google"),
+        ("https://org-account.snowflakecomputing.com/api/v2/cortex/v1", "snowflake"),
+    ],
+)
+def test_a_vendor_without_a_name_for_connect_is_known_by_its_host_and_gets_the_key_that_is_passed(url: str, dialect: str) -> None:
+    provider = OpenAIChat("k-123456", base_url=url)
+    assert repr(provider.wire) == f"OpenAIChatWire({dialect!r})"
+    assert sent(provider).headers["authorization"] == "Bearer k-123456"
+
+
+@pytest.mark.parametrize(
     ("name", "variable"), [("ollama", "OLLAMA_BASE_URL"), ("lmstudio", "LM_STUDIO_API_BASE"), ("vllm", "VLLM_BASE_URL")]
 )
 @pytest.mark.parametrize("url", ["http://localhost:9", "http://localhost:9/", "http://localhost:9/v1"])
