@@ -75,7 +75,14 @@ class Worker:
         return reply
 
     def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self._runner.run(work)
+        """What the work gives. The task itself gives nothing: `Runner.run` makes a repr of its result on the way, however long it is."""
+        results: list[Any] = []
+
+        async def kept() -> None:
+            results.append(await work)
+
+        self._runner.run(kept())
+        return results[0]
 
     # ---- jobs
 

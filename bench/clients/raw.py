@@ -1,4 +1,8 @@
-"""The floor: the bytes of the answer off a socket, with nothing made of them. What any client costs beyond this is its own."""
+"""The floor: the answer off a socket with nothing made of it. What any client costs beyond this is its own.
+
+Two readers. The raw reader takes the HTTP chunks apart, as it must to have the bytes of the events, and decodes nothing; it is what ratios
+are taken over. With BENCH_BARE it does not even do that: it only receives, until what came ends like an answer.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from urllib.parse import urlsplit
 
 from material import Answer
 
+_BARE = bool(os.environ.get("BENCH_BARE"))
+_HEAD_END = b"\r\n\r\n"
 _END = b"\r\n0\r\n\r\n"
 _BUFFER = 256 * 1024
 
@@ -21,34 +27,97 @@ def _request(model: str, *, stream: bool = True) -> bytes:
     return b"POST /v1/messages HTTP/1.1\r\nhost: bench\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
 
 
-def _is_whole(data: bytearray | bytes) -> bool:
-    if data.endswith(_END):
-        return True
-    head = data.find(b"\r\n\r\n")
-    at = data.find(b"content-length: ", 0, head)
-    return at >= 0 and len(data) == head + 4 + int(data[at + 16 : data.index(b"\r\n", at)])
+class _Chunks:
+    """One answer, its chunks taken apart by hand: the least that a reader of events has to do."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self._rest = b""
+        self._left = -1  # of a body with a length; -1: chunked
+        self._headed = False
+
+    def feed(self, data: bytes) -> bool:
+        """Take bytes. True: the answer is whole."""
+        if self._rest:
+            data = self._rest + data
+        at = 0
+        if not self._headed:
+            at = data.find(_HEAD_END) + 4
+            if at < 4:
+                self._rest = data
+                return False
+            self._headed = True
+            length = data.find(b"content-length: ", 0, at)
+            if length >= 0:
+                self._left = int(data[length + 16 : data.index(b"\r\n", length)])
+        if self._left >= 0:
+            self._left -= len(data) - at
+            self.pieces.append(data[at:])
+            return self._left <= 0
+        keep, whole = self.pieces.append, len(data)
+        while (line := data.find(b"\r\n", at)) > 0:
+            begin = line + 2
+            end = begin + int(data[at:line], 16)
+            if end + 2 > whole:
+                break
+            if end == begin:
+                return True
+            keep(data[begin:end])
+            at = end + 2
+        self._rest = data[at:]
+        return False
+
+    def whole(self) -> bytes:
+        """The body, so that it can be checked."""
+        return b"".join(self.pieces)
 
 
-class _Reader(asyncio.BufferedProtocol):
-    """Reads into one buffer and keeps the pieces."""
+class _Bytes:
+    """One answer, only received."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes | memoryview) -> bool:
+        """Take bytes. True: the answer is whole."""
+        received = self._data
+        received += data
+        if received.endswith(_END):
+            return True
+        if not received.endswith(b"}"):
+            return False
+        head = received.find(_HEAD_END)
+        at = received.find(b"content-length: ", 0, head)
+        return at >= 0 and len(received) == head + 4 + int(received[at + 16 : received.index(b"\r\n", at)])
+
+    def whole(self) -> bytes:
+        """Head and body as they came."""
+        return bytes(self._data)
+
+
+_Reader = _Bytes if _BARE else _Chunks
+
+
+class _Connection(asyncio.BufferedProtocol):
+    """Receives into one buffer that all connections share."""
 
     buffer = bytearray(_BUFFER)
     view = memoryview(buffer)
 
     def __init__(self) -> None:
-        self.data = bytearray()
         self.first = 0.0
-        self.done: asyncio.Future[bytes] | None = None
+        self._reader: _Chunks | _Bytes | None = None
+        self._done: asyncio.Future[bytes] | None = None
 
     def connection_made(self, transport: Any) -> None:
-        self.transport = transport
+        self._transport = transport
 
     def ask(self, request: bytes) -> asyncio.Future[bytes]:
-        self.data = bytearray()
+        self._reader = _Reader()
         self.first = 0.0
-        self.done = asyncio.get_running_loop().create_future()
-        self.transport.write(request)
-        return self.done
+        self._done = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return self._done
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -56,9 +125,9 @@ class _Reader(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.first = self.first or perf_counter()
-        self.data += self.view[:nbytes]
-        if self.done is not None and self.data.endswith((_END, b"}")) and _is_whole(self.data):
-            self.done.set_result(bytes(self.data))
+        reader, done = self._reader, self._done
+        if reader is not None and done is not None and reader.feed(bytes(self.view[:nbytes])):
+            done.set_result(reader.whole())
 
 
 class Client:
@@ -69,11 +138,12 @@ class Client:
         self._address = ("127.0.0.1", parts.port)
         self._tls = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE")) if parts.scheme == "https" else None
         self._socket: socket.socket | None = None
-        self._idle: list[_Reader] = []
+        self._buffer = memoryview(bytearray(_BUFFER))
+        self._idle: list[_Connection] = []
 
     def check(self, answer: Any, expected: Answer) -> bool:
         """Every delta has come."""
-        return answer.count(b"event: content_block_delta\n") == expected.count and answer.endswith(_END)
+        return answer.count(b"event: content_block_delta\n") == expected.count
 
     def _ask(self, model: str, *, stream: bool = True) -> tuple[bytes, float]:
         if self._socket is None:
@@ -81,21 +151,22 @@ class Client:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket = self._tls.wrap_socket(plain, server_hostname="127.0.0.1") if self._tls else plain
         self._socket.sendall(_request(model, stream=stream))
-        data = bytearray(self._socket.recv(_BUFFER))
+        receive, buffer, reader = self._socket.recv_into, self._buffer, _Reader()
+        count = receive(buffer)
         first = perf_counter()
-        while not _is_whole(data):
-            data += self._socket.recv(_BUFFER)
-        return bytes(data), first
+        while not reader.feed(bytes(buffer[:count])):
+            count = receive(buffer)
+        return reader.whole(), first
 
     async def _aask(self, model: str, *, stream: bool = True) -> tuple[bytes, float]:
         if self._idle:
-            reader = self._idle.pop()
+            connection = self._idle.pop()
         else:
             host, port = self._address
-            _, reader = await asyncio.get_running_loop().create_connection(_Reader, host, port, ssl=self._tls)
-        data = await reader.ask(_request(model, stream=stream))
-        self._idle.append(reader)
-        return data, reader.first
+            _, connection = await asyncio.get_running_loop().create_connection(_Connection, host, port, ssl=self._tls)
+        data = await connection.ask(_request(model, stream=stream))
+        self._idle.append(connection)
+        return data, connection.first
 
     def stream(self, model: str) -> bytes:
         """The bytes of a whole stream."""

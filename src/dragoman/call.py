@@ -1,8 +1,8 @@
 """One logical call, without I/O: attempts, hold-back, retries, timing, as a generator of steps.
 
-Strategy. `Call.steps()` says what to do next (`Send`, `Read`, `Release`, `Sleep`, `Emit`) and is told how it went; the two drivers in
+Strategy. `Call.steps()` says what to do next (`Send`, `Body`, `Release`, `Sleep`, `Emit`) and is told how it went; the two drivers in
 `driver.py` only carry the steps out, one blocking, one awaiting. So everything that can be wrong about a call is written once
-and tested without a network.
+and tested without a network. A body is read without a step per piece: that goes to a `Reading` (see `reading.py`).
 
 Rules kept here: what an attempt gives is held back until its first BlockStart or its end, so that a retried attempt leaves no
 trace; after a BlockStart nothing is retried; the connection is released before the terminal event is handed out; clocks run only
@@ -20,27 +20,16 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from dragoman.errors import ERROR_BODY_LIMIT, AuthError, PermissionDeniedError, ProviderError
-from dragoman.event import (
-    BlockStart,
-    Event,
-    Failed,
-    MessageStart,
-    MessageStop,
-    Retrying,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
-)
-from dragoman.message import Audio, Refusal, ServerToolUse, Text, Thinking, ToolUse
+from dragoman.errors import AuthError, PermissionDeniedError, ProviderError
+from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop, Retrying
+from dragoman.reading import Meter, Reading
 from dragoman.response import RateLimits, Timing
 from dragoman.retry import RetryPolicy, RetryState, retry_after
 from dragoman.transport import Clocks, HeaderList, Timeouts
 from dragoman.wire.base import Auth, Decoder, HTTPRequest, lower_headers
 from dragoman.wire.error_text import redact
 
-__all__ = ["Call", "Clock", "Emit", "Head", "Read", "Release", "Send", "Sleep", "Step", "is_content"]
-
+__all__ = ["Body", "Call", "Clock", "Emit", "Head", "Release", "Send", "Sleep", "Step"]
 
 log = logging.getLogger("dragoman")
 """Requests and retries at DEBUG: ids, statuses and timings, never a key, a prompt or a server's message."""
@@ -68,8 +57,10 @@ class Head(msgspec.Struct, frozen=True):
     headers: HeaderList
 
 
-class Read(msgspec.Struct, frozen=True):
-    """Read more of the body; answer with its bytes, `b""` at the end, or throw the ProviderError."""
+class Body(msgspec.Struct, frozen=True):
+    """Read the body and give what comes to `reading`, errors too, handing out what it returns, until it is over."""
+
+    reading: Reading
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -89,22 +80,10 @@ class Emit(msgspec.Struct, frozen=True):
     events: Sequence[Event]
 
 
-Step: TypeAlias = Send | Read | Release | Sleep | Emit
+Step: TypeAlias = Send | Body | Release | Sleep | Emit
 
 _SECRET_NAMES = ("auth", "key", "token", "secret", "cookie", "password")
 """In a header's name, they say that its value is not for other eyes."""
-
-_READ = Read()
-_TERMINAL = (MessageStop, Failed)
-_CONTENT = (TextDelta, ThinkingDelta, ToolInputDelta)
-_EMPTY_SHELLS = (Text, Refusal, Thinking, ToolUse, ServerToolUse, Audio)
-
-
-def is_content(event: Event) -> bool:
-    """Whether an event brings content: a delta of text, thinking or tool input, or a block that comes whole."""
-    if type(event) is BlockStart:
-        return type(event.block) not in _EMPTY_SHELLS
-    return type(event) in _CONTENT
 
 
 class Call:
@@ -135,13 +114,7 @@ class Call:
         self._retry = RetryState(retry, clock.random)
         self._clock = clock
         self._extra_headers = extra_headers
-        self._began: float | None = None
-        self._started = 0.0
-        self._first_byte: float | None = None
-        self._first_content: float | None = None
-        self._finished: float | None = None
-        self._longest_gap = 0.0
-        self._bytes = 0
+        self._meter = Meter(clock.now, clock.wall)
         self._refreshed = False
         self._notices: Sequence[Event] = request.notices
         self.clocks = Clocks(timeouts, now=clock.now)
@@ -151,19 +124,11 @@ class Call:
     @property
     def timing(self) -> Timing:
         """What has been measured so far."""
-        return Timing(
-            started=self._started,
-            first_byte=self._first_byte,
-            first_content=self._first_content,
-            finished=self._finished,
-            longest_gap=self._longest_gap,
-            attempts=self._retry.attempt,
-            bytes=self._bytes,
-        )
+        return self._meter.timing(self._retry.attempt)
 
     def steps(self) -> Generator[Step, Any, None]:
         """The whole call. Ends after the terminal event was emitted."""
-        self._began, self._started = self._clock.now(), self._clock.wall()
+        self._meter.begin()
         while True:
             failure = yield from self._attempt()
             if failure is None:
@@ -198,49 +163,24 @@ class Call:
         try:
             head: Head = yield Send(request, self.clocks)
         except ProviderError as error:
-            return (yield from self._failed(Failed(self._transport_error(error)), [], {}))
+            return (yield from self._failed(Failed(self.named(error)), [], {}))
         headers = lower_headers(head.headers)
         decoder = self._new_decoder(head.status, head.headers)
-        log.debug("%s: HTTP %d after %.3f s, request id %s", self._provider, head.status, self._since(), decoder.request_id or "none")
+        log.debug("%s: HTTP %d after %.3f s, request id %s", self._provider, head.status, self._meter.since(), decoder.request_id or "none")
         self.rate_limits = decoder.rate_limits or self.rate_limits
-        held: list[Event] | None = []  # None once content has been handed out
-        error_bytes = 0
-        while True:
-            try:
-                data: bytes = yield _READ
-            except ProviderError as error:
-                events = decoder.close(self._transport_error(error))
-            else:
-                if data:
-                    self._received(len(data))
-                    events = decoder.feed(data)
-                    error_bytes += len(data) if head.status >= 400 else 0
-                    if error_bytes >= ERROR_BODY_LIMIT and not events:
-                        events = decoder.close()
-                else:
-                    events = decoder.close()
-            if not events:
-                continue
-            self.clocks.content()
-            if self._first_content is None:
-                self._mark_content(events)
-            last = events[-1]
-            if held is not None:
-                held += events
-                if isinstance(last, Failed) and not any(isinstance(event, BlockStart) for event in held):
-                    return (yield from self._failed(last, held, headers))
-                if type(last) not in _TERMINAL and not any(isinstance(event, BlockStart) for event in events):
-                    continue
-                events, held = held, None
-            if type(last) in _TERMINAL:
-                if isinstance(last, Failed):
-                    self._complete(last.error, headers)
-                self._finished = self._since()
-                self.clocks.complete = isinstance(last, MessageStop)
-                yield Release()
-                yield Emit(self._with_notices(events))
-                return False, None
-            yield Emit(self._with_notices(events))
+        reading = Reading(decoder, refused=head.status >= 400, clocks=self.clocks, meter=self._meter, told=self._with_notices)
+        yield Body(reading)
+        events = reading.events
+        last = events[-1] if events else None
+        if isinstance(last, Failed):
+            if not reading.out and not any(isinstance(event, BlockStart) for event in events):
+                return (yield from self._failed(last, events, headers))
+            self._complete(last.error, headers)
+        self._meter.finished = self._meter.since()
+        self.clocks.complete = isinstance(last, MessageStop)
+        yield Release()
+        yield Emit(self._with_notices(events))
+        return False, None
 
     def _failed(self, failed: Failed, held: list[Event], headers: dict[str, str]) -> Generator[Step, Any, tuple[bool, Retrying | None]]:
         """An attempt failed before any content: repeat it, or let its events out."""
@@ -256,7 +196,7 @@ class Call:
         delay = None if self.clocks.aborted else self._retry.next_delay(error)
         if delay is not None:
             return False, Retrying(attempt, delay, error)
-        self._finished = self._since()
+        self._meter.finished = self._meter.since()
         started = any(isinstance(event, MessageStart) for event in held)
         yield Emit(self._with_notices(held) if started else [failed])
         return False, None
@@ -274,7 +214,7 @@ class Call:
                 break
         return events
 
-    def _transport_error(self, error: ProviderError) -> ProviderError:
+    def named(self, error: ProviderError) -> ProviderError:
         """An error of the transport, under the provider's name: `Anthropic request failed: idle timeout after 60 s`."""
         prefix = f"{self._label} request failed"
         if not error.message.startswith(prefix):
@@ -302,21 +242,3 @@ class Call:
             if plain.get(name) != value or any(word in name.lower() for word in _SECRET_NAMES)
         ]
         return [*values, *(value.removeprefix("Bearer ") for value in values)]
-
-    def _since(self) -> float:
-        return self._clock.now() - (self._began or 0.0)
-
-    def _received(self, count: int) -> None:
-        self._bytes += count
-        self.clocks.received()
-        if self._first_byte is None:
-            self._first_byte = self._since()
-
-    def _mark_content(self, events: Sequence[Event]) -> None:
-        if any(is_content(event) for event in events):
-            self._first_content = self._since()
-
-    def waited(self, seconds: float) -> None:
-        """The driver tells how long a read took."""
-        if self._first_byte is not None and seconds > self._longest_gap:
-            self._longest_gap = seconds

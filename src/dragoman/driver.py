@@ -1,7 +1,8 @@
 """The two drivers: they carry out the steps of a `Call`, one blocking, one awaiting. Neither decides anything.
 
-A driver is a `Source` of a stream: `pull` runs the call until there are events to hand out, `abort` ends it at once from wherever. No
-event loop is imported: the async transport offers what has to be awaited, `sleep` too.
+A driver is a `Source` of a stream: `pull` runs the call until there are events to hand out, `abort` ends it at once from wherever. While
+a body is read, each piece goes from the transport to the call's `Reading` and comes back as events; the steps of the call are asked again
+when that is over. No event loop is imported: the async transport offers what has to be awaited, `sleep` too.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from threading import Event as Flag
 from typing import Any
 
-from dragoman.call import Call, Emit, Head, Read, Release, Send, Sleep, Step
+from dragoman.call import Body, Call, Emit, Head, Release, Send, Sleep, Step
 from dragoman.errors import ConnectionFailedError, ProviderError
 from dragoman.event import Event
+from dragoman.reading import Reading
 from dragoman.response import RateLimits, Timing
 from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, SleepingTransport, Transport
 
@@ -35,6 +37,8 @@ class _SourceBase:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._steps: Generator[Step, Any, None] = call.steps()
+        self._reading: Reading | None = None  # while a body is read
+        self._reply: Head | ProviderError | None = None  # how the latest step went
         self._aborted = False
 
     @property
@@ -46,6 +50,22 @@ class _SourceBase:
     def rate_limits(self) -> RateLimits | None:
         """What the answer's headers said."""
         return self._call.rate_limits
+
+    def _next_step(self) -> Step | None:
+        """What to do next; None: the call is over."""
+        reply, self._reply = self._reply, None
+        try:
+            if isinstance(reply, ProviderError):
+                return self._steps.throw(reply)
+            return self._steps.send(reply)
+        except StopIteration:
+            return None
+
+    def _ended(self, reading: Reading, error: ProviderError | OSError | None, waited: float) -> Sequence[Event]:
+        """The body has ended, or failed."""
+        if isinstance(error, OSError):
+            error = _mapped(error, self._call)
+        return reading.end(None if error is None else self._call.named(error), waited)
 
 
 class CallSource(_SourceBase):
@@ -59,61 +79,76 @@ class CallSource(_SourceBase):
         self._wake = Flag()
 
     def pull(self) -> Sequence[Event]:
-        """Carry out steps until there are events. None: the call is over, or was aborted."""
-        steps = self._steps
+        """Go on until there are events. None: the call is over, or was aborted."""
         try:
-            step = next(steps)
-            while type(step) is not Emit:
-                try:
-                    answer = self._read() if type(step) is Read else self._carry_out(step)
-                except (ProviderError, OSError) as error:
-                    if self._aborted:
-                        return []
-                    step = steps.throw(error if isinstance(error, ProviderError) else _mapped(error, self._call))
-                else:
-                    if self._aborted:
-                        return []
-                    step = steps.send(answer)
-        except StopIteration:
-            return []
+            while True:
+                reading = self._reading
+                if reading is None:
+                    step = self._next_step()
+                    if step is None:
+                        return ()
+                    if type(step) is Emit:
+                        return step.events
+                    self._carry_out(step)
+                elif events := self._read(reading):
+                    return events
+                if self._aborted:
+                    return ()
         except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
             self.abort()
             raise
-        return step.events
 
-    def _carry_out(self, step: Step) -> Head | None:
-        match step:
-            case Send(request, clocks):
-                clocks.resume()
-                try:
-                    self._response = response = self._transport.send(request, clocks)
-                finally:
-                    clocks.pause()
-                if self._aborted:  # between the answer's head and the line above
-                    response.close()
-                self._body = iter(response)
-                return Head(response.status, response.headers)
-            case Release():
-                self._release()
-            case Sleep(seconds, clocks):
-                if isinstance(self._transport, SleepingTransport):
-                    self._transport.sleep(seconds, clocks)
-                else:
-                    self._wake.wait(seconds)
-            case Read() | Emit():  # `pull` does these itself
-                pass
-        return None
-
-    def _read(self) -> bytes:
+    def _read(self, reading: Reading) -> Sequence[Event]:
+        """Read once."""
         clocks = self._call.clocks
+        error: ProviderError | OSError | None = None
+        data = b""
         clocks.resume()
         try:
             for data in self._body:
                 if data:
-                    return data
-            return b""
+                    break
+            else:
+                data = b""
+        except (ProviderError, OSError) as raised:
+            error = raised
         finally:
-            self._call.waited(clocks.pause())
+            waited = clocks.pause()
+        if self._aborted:
+            return ()
+        events = reading.take(data, waited) if data else self._ended(reading, error, waited)
+        if reading.over:
+            self._reading = None
+        return events
+
+    def _carry_out(self, step: Step) -> None:
+        try:
+            match step:
+                case Send(request, clocks):
+                    clocks.resume()
+                    try:
+                        self._response = response = self._transport.send(request, clocks)
+                    finally:
+                        clocks.pause()
+                    if self._aborted:  # between the answer's head and the line above
+                        response.close()
+                    self._body = iter(response)
+                    self._reply = Head(response.status, response.headers)
+                case Body(reading):
+                    self._reading = reading
+                case Release():
+                    self._release()
+                case Sleep(seconds, clocks):
+                    if isinstance(self._transport, SleepingTransport):
+                        self._transport.sleep(seconds, clocks)
+                    else:
+                        self._wake.wait(seconds)
+                case Emit():  # `pull` does it
+                    pass
+        except ProviderError as error:
+            self._reply = error
+        except OSError as error:
+            self._reply = _mapped(error, self._call)
 
     def _release(self) -> None:
         response, self._response = self._response, None
@@ -139,24 +174,43 @@ class AsyncCallSource(_SourceBase):
         self._pulling = False
 
     async def pull(self) -> Sequence[Event]:
-        """Carry out steps until there are events. None: the call is over, or was aborted."""
-        steps = self._steps
+        """Go on until there are events. None: the call is over, or was aborted."""
         self._pulling = True
         try:
-            step = next(steps)
-            while type(step) is not Emit:
-                try:
-                    answer = await (self._read() if type(step) is Read else self._carry_out(step))
-                except (ProviderError, OSError) as error:
+            while True:
+                reading = self._reading
+                if reading is None:
+                    step = self._next_step()
+                    if step is None:
+                        return ()
+                    if type(step) is Emit:
+                        return step.events
+                    await self._carry_out(step)
+                else:  # as `CallSource._read`, but here, since a coroutine more would be one more to wake at every event
+                    clocks, body = self._call.clocks, self._body
+                    assert body is not None
+                    error: ProviderError | OSError | None = None
+                    data = b""
+                    clocks.resume()
+                    try:
+                        data = await body.__anext__()
+                        while not data:
+                            data = await body.__anext__()
+                    except StopAsyncIteration:
+                        pass
+                    except (ProviderError, OSError) as raised:
+                        error = raised
+                    finally:
+                        waited = clocks.pause()
                     if self._aborted:
-                        return []
-                    step = steps.throw(error if isinstance(error, ProviderError) else _mapped(error, self._call))
-                else:
-                    if self._aborted:
-                        return []
-                    step = steps.send(answer)
-        except StopIteration:
-            return []
+                        return ()
+                    events = reading.take(data, waited) if data else self._ended(reading, error, waited)
+                    if reading.over:
+                        self._reading = None
+                    if events:
+                        return events
+                if self._aborted:
+                    return ()
         except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
             self.abort()
             raise
@@ -164,42 +218,35 @@ class AsyncCallSource(_SourceBase):
             self._pulling = False
             if self._aborted:
                 await self._release()
-        return step.events
 
-    async def _carry_out(self, step: Step) -> Head | None:
-        match step:
-            case Send(request, clocks):
-                clocks.resume()
-                try:
-                    self._response = response = await self._transport.send(request, clocks)
-                finally:
-                    clocks.pause()
-                self._body = aiter(response)
-                return Head(response.status, response.headers)
-            case Release():
-                await self._release()
-            case Sleep(seconds, clocks):
-                if hasattr(self._transport, "sleep"):
-                    await self._transport.sleep(seconds, clocks)
-                else:  # a plug-in that only sends
-                    from dragoman.transport.loops import sleep
-
-                    await sleep(seconds, clocks)
-            case Read() | Emit():  # `pull` does these itself
-                pass
-        return None
-
-    async def _read(self) -> bytes:
-        clocks = self._call.clocks
-        assert self._body is not None
-        clocks.resume()
+    async def _carry_out(self, step: Step) -> None:
         try:
-            async for data in self._body:
-                if data:
-                    return data
-            return b""
-        finally:
-            self._call.waited(clocks.pause())
+            match step:
+                case Send(request, clocks):
+                    clocks.resume()
+                    try:
+                        self._response = response = await self._transport.send(request, clocks)
+                    finally:
+                        clocks.pause()
+                    self._body = aiter(response)
+                    self._reply = Head(response.status, response.headers)
+                case Body(reading):
+                    self._reading = reading
+                case Release():
+                    await self._release()
+                case Sleep(seconds, clocks):
+                    if hasattr(self._transport, "sleep"):
+                        await self._transport.sleep(seconds, clocks)
+                    else:  # a plug-in that only sends
+                        from dragoman.transport.loops import sleep
+
+                        await sleep(seconds, clocks)
+                case Emit():  # `pull` does it
+                    pass
+        except ProviderError as error:
+            self._reply = error
+        except OSError as error:
+            self._reply = _mapped(error, self._call)
 
     async def _release(self) -> None:
         response, self._response = self._response, None

@@ -23,7 +23,8 @@ from dragoman.provider import HTTPProvider, Provider, ProviderBase
 from dragoman.request import Request
 from dragoman.response import RateLimits
 from dragoman.retry import RetryPolicy
-from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
+from dragoman.sources import AsyncIteratorSource, IteratorSource
+from dragoman.stream import AsyncStream, Stream
 from dragoman.transport import Timeouts
 
 __all__ = ["FallbackOn", "FallbackProvider"]

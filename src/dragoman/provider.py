@@ -25,7 +25,8 @@ from dragoman.hooks import CallInfo, CallSpan, TelemetrySetting, resolve_telemet
 from dragoman.request import CacheMode, Request
 from dragoman.response import Response
 from dragoman.retry import RetryPolicy
-from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
+from dragoman.sources import AsyncIteratorSource, IteratorSource
+from dragoman.stream import AsyncStream, Stream
 from dragoman.transport import AsyncTransport, Timeouts, Transport, TransportName
 from dragoman.value import Value
 from dragoman.wire.base import Auth, CountingWire, HTTPRequest, ModelsWire, Wire

@@ -11,53 +11,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from time import monotonic, time
+from time import monotonic
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from msgspec.structs import replace
 
 from dragoman.accumulator import Accumulator
-from dragoman.call import is_content
 from dragoman.errors import IncompleteStreamError, ProviderError
 from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop, Retrying, TextDelta, ThinkingDelta, ToolInputDelta
 from dragoman.hooks import CallSpan, Unfinished
 from dragoman.message import Message, Text
+from dragoman.reading import is_content
 from dragoman.response import RateLimits, Response, StopReason, Timing, Usage
+from dragoman.sources import AsyncSource, Source
 
-__all__ = ["AsyncIteratorSource", "AsyncSource", "AsyncStream", "IteratorSource", "Source", "Stream"]
+__all__ = ["AsyncStream", "Stream"]
 
 
 _DELTAS = (TextDelta, ThinkingDelta, ToolInputDelta)
 """The frequent events, of which only the accumulator need know."""
-
-
-class Source(Protocol):
-    """Where a Stream's events come from."""
-
-    @property
-    def timing(self) -> Timing: ...
-    @property
-    def rate_limits(self) -> RateLimits | None: ...
-    def pull(self) -> Sequence[Event]:
-        """The next events; none: it is over."""
-        ...
-
-    def abort(self) -> None:
-        """Stop at once and let go of everything. Idempotent, from any thread."""
-        ...
-
-
-class AsyncSource(Protocol):
-    """As `Source`, for an event loop. `abort` can be called without one; `close` also waits until all is shut."""
-
-    @property
-    def timing(self) -> Timing: ...
-    @property
-    def rate_limits(self) -> RateLimits | None: ...
-    async def pull(self) -> Sequence[Event]: ...
-    def abort(self) -> None: ...
-    async def close(self) -> None: ...
 
 
 class _StreamBase:
@@ -66,6 +39,7 @@ class _StreamBase:
     def __init__(self, *, raises: bool, span: Callable[[], CallSpan | None] | None) -> None:
         self._raises = raises
         self._accumulator = Accumulator()
+        self._push = self._accumulator.push
         self._batch: Iterator[Event] = iter(())
         self._texts: set[int] = set()
         self._id = ""
@@ -151,26 +125,27 @@ class _StreamBase:
                 elif isinstance(event, Retrying):
                     span.retried(event)
 
-    def _seen(self, event: Event) -> None:
-        """Fold an event that is about to be handed out. Raises the stream's error if it carries one and errors are raised."""
-        try:
-            self._accumulator.push(event)
-        except ProviderError as error:
+    def _broke(self, event: Event, error: ProviderError) -> None:
+        """The accumulator raised at an event: it carries the stream's error, or contradicts what came before. Raises it again unless
+        it is to be handed out.
+        """
+        self._over = True
+        self._end_failed(error)
+        if not isinstance(event, Failed):
+            self._abort()  # nothing more is read
+        elif not self._raises:
+            return
+        raise error
+
+    def _marked(self, event: Event) -> None:
+        """Remember what an event that is no delta says about the stream."""
+        if isinstance(event, MessageStop):
             self._over = True
-            self._end_failed(error)
-            if not isinstance(event, Failed):
-                self._abort()  # the events contradict each other: nothing more is read
-            elif not self._raises:
-                return
-            raise
-        if type(event) not in _DELTAS:
-            if isinstance(event, MessageStop):
-                self._over = True
-                self._end_finished()
-            elif isinstance(event, MessageStart):
-                self._id, self._model, self._request_id = event.id, event.model, event.request_id or self._request_id
-            elif isinstance(event, BlockStart) and isinstance(event.block, Text):
-                self._texts.add(event.index)
+            self._end_finished()
+        elif isinstance(event, MessageStart):
+            self._id, self._model, self._request_id = event.id, event.model, event.request_id or self._request_id
+        elif isinstance(event, BlockStart) and isinstance(event.block, Text):
+            self._texts.add(event.index)
 
     def _piece(self, event: Event, separator: str) -> str:
         """What an event adds to the plain text."""
@@ -250,7 +225,12 @@ class Stream(_StreamBase):
     def __next__(self) -> Event:
         while True:
             for event in self._batch:
-                self._seen(event)
+                try:
+                    self._push(event)
+                except ProviderError as error:
+                    self._broke(event, error)
+                if type(event) not in _DELTAS:
+                    self._marked(event)
                 return event
             if self._over:
                 raise StopIteration
@@ -264,7 +244,8 @@ class Stream(_StreamBase):
             if not batch:
                 self._ended_without_end()
                 raise StopIteration
-            self._arrived(batch)
+            if self._spans:
+                self._arrived(batch)
             self._batch = iter(batch)
 
     def text(self, separator: str = "") -> Iterator[str]:
@@ -329,7 +310,12 @@ class AsyncStream(_StreamBase):
     async def __anext__(self) -> Event:
         while True:
             for event in self._batch:
-                self._seen(event)
+                try:
+                    self._push(event)
+                except ProviderError as error:
+                    self._broke(event, error)
+                if type(event) not in _DELTAS:
+                    self._marked(event)
                 return event
             if self._over:
                 raise StopAsyncIteration
@@ -343,7 +329,8 @@ class AsyncStream(_StreamBase):
             if not batch:
                 self._ended_without_end()
                 raise StopAsyncIteration
-            self._arrived(batch)
+            if self._spans:
+                self._arrived(batch)
             self._batch = iter(batch)
 
     def text(self, separator: str = "") -> AsyncIterator[str]:
@@ -410,93 +397,3 @@ class _Texts:
             event = await anext(self._stream)
             if piece := self._stream._piece(event, self._separator):  # pyright: ignore[reportPrivateUsage]  # two halves of one class
                 return piece
-
-
-# ---- sources for providers that are plain iterators of events
-
-
-class _Measured:
-    """The timing of events that come from an iterator: measured as they are pulled."""
-
-    def __init__(self) -> None:
-        self._wall = time()
-        self._began: float | None = None
-        self._first: float | None = None
-        self._content: float | None = None
-        self._finished: float | None = None
-        self._attempts = 1
-        self.rate_limits: RateLimits | None = None
-
-    @property
-    def timing(self) -> Timing:
-        return Timing(
-            started=self._wall,
-            first_byte=self._first,
-            first_content=self._content,
-            finished=self._finished,
-            attempts=self._attempts,
-        )
-
-    def _begin(self) -> float:
-        """When the first event was asked for."""
-        if self._began is None:
-            self._wall, self._began = time(), monotonic()
-        return self._began
-
-    def _mark(self, event: Event) -> None:
-        since = monotonic() - self._begin()
-        if isinstance(event, Retrying):
-            self._attempts = event.attempt + 1
-            return
-        self._first = since if self._first is None else self._first
-        if self._content is None and is_content(event):
-            self._content = since
-        if isinstance(event, MessageStop | Failed):
-            self._finished = since
-
-
-class IteratorSource(_Measured):
-    """A source over any iterator of events; its `close` method, if it has one, is called on abort."""
-
-    def __init__(self, events: Iterator[Event]) -> None:
-        super().__init__()
-        self._events = events
-
-    def pull(self) -> Sequence[Event]:
-        """The next event."""
-        self._begin()
-        for event in self._events:
-            self._mark(event)
-            return [event]
-        return []
-
-    def abort(self) -> None:
-        """Close the iterator."""
-        close = getattr(self._events, "close", None)
-        if close is not None:
-            close()
-
-
-class AsyncIteratorSource(_Measured):
-    """A source over any async iterator of events; its `aclose` method, if it has one, is called on close."""
-
-    def __init__(self, events: AsyncIterator[Event]) -> None:
-        super().__init__()
-        self._events = events
-
-    async def pull(self) -> Sequence[Event]:
-        """The next event."""
-        self._begin()
-        async for event in self._events:
-            self._mark(event)
-            return [event]
-        return []
-
-    def abort(self) -> None:
-        """Nothing can be shut without the loop; `close` does it."""
-
-    async def close(self) -> None:
-        """Close the iterator."""
-        close = getattr(self._events, "aclose", None)
-        if close is not None:
-            await close()

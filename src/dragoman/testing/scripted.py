@@ -50,8 +50,9 @@ from dragoman.provider import ProviderBase
 from dragoman.request import Request
 from dragoman.response import Response, StopReason
 from dragoman.retry import RetryPolicy
+from dragoman.sources import AsyncIteratorSource, IteratorSource
 from dragoman.storage import to_json
-from dragoman.stream import AsyncIteratorSource, AsyncStream, IteratorSource, Stream
+from dragoman.stream import AsyncStream, Stream
 from dragoman.transport import Timeouts
 
 __all__ = ["Hook", "ScriptedAnswer", "ScriptedProvider", "script"]

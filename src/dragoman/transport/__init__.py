@@ -146,17 +146,14 @@ class Clocks:
         self._waited += waited
         return waited
 
-    def received(self) -> None:
-        """Bytes of the answer have come: the idle clock starts anew."""
-        elapsed = self._elapsed()
-        if self._phase != "idle":
+    def received(self, *, content: bool = False) -> None:
+        """Bytes of the answer have come: the idle clock starts anew; with `content` the clock of content, too."""
+        since = self._waiting_since
+        waited = self._waited if since is None else self._waited + (self._now() - since)
+        if content or self._phase != "idle":
             self._phase = "idle"
-            self._content_began = elapsed
-        self._phase_began = elapsed
-
-    def content(self) -> None:
-        """Content has come."""
-        self._content_began = self._elapsed()
+            self._content_began = waited
+        self._phase_began = waited
 
     @property
     def total_used(self) -> float:

@@ -103,10 +103,15 @@ class AnswerDecoder(ABC):
         if self._form == "unknown":
             data = self._sniff(data)
         if self._form == "stream":
-            self._feed_stream(data)
+            try:
+                self._frames(self._sse.feed(data))
+            except (EventTooLargeError, TooManyBlocksError) as error:
+                self._protocol_error(str(error))
         elif self._form != "unknown":
             self._buffer(data)
-        return self._take()
+        out = self._out
+        self._out = []
+        return out
 
     def close(self, error: ProviderError | None = None) -> list[Event]:
         """The remaining events, the last of them terminal; nothing if one was given before."""
@@ -226,13 +231,6 @@ class AnswerDecoder(ABC):
         )
 
     # ---- streams and bodies
-
-    def _feed_stream(self, data: bytes) -> None:
-        try:
-            frames = self._sse.feed(data)
-            self._frames(frames)
-        except (EventTooLargeError, TooManyBlocksError) as error:
-            self._protocol_error(str(error))
 
     def _frames(self, frames: list[Frame]) -> None:
         """The frames that have come, until one ends the answer. A dialect may override this with a tighter loop."""

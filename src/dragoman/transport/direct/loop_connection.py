@@ -2,8 +2,8 @@
 
 Strategy. Bytes are received into a buffer that all connections of the loop share: they are parsed before the loop turns, so nothing
 of it is kept. The task waits on a future, and only when there is nothing to take. Its deadline is lazy: one timer per connection, which
-stays where it is while the deadline moves on with every wait, and is set anew only when it goes off too early. An answer that is not
-being read fills up to `BODY_LIMIT`; then the socket is not read any more.
+stays where it is while the deadline moves on with every wait, asks the clocks when it goes off, and is set anew if that was too early.
+An answer that is not being read fills up to `BODY_LIMIT`; then the socket is not read any more.
 
 The socket is our own from the start (see `dial`), so that it can be looked at, and closed in a forked child.
 """
@@ -15,7 +15,6 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from math import inf
 from typing import Literal, TypeAlias
 from weakref import WeakSet
 
@@ -42,14 +41,13 @@ class LoopConnection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "__weakref__",
+        "_armed",
         "_buffer",
         "_closed",
-        "_deadline",
         "_handshake",
         "_loop",
         "_on_end",
         "_paused",
-        "_phase",
         "_plain",
         "_sock",
         "_timer",
@@ -93,8 +91,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[None] | None = None
         self._wants: Wants = "head"
         self._timer: asyncio.TimerHandle | None = None
-        self._deadline = inf
-        self._phase: Phase = "connect"
+        self._armed = False
         self._paused = False
         self._write_paused = False
         self._closed = False
@@ -104,7 +101,7 @@ class LoopConnection(asyncio.BufferedProtocol):
 
     def begin(self, answer: Answer, clocks: Clocks) -> None:
         """A call takes the connection over."""
-        self.answer, self.clocks, self.expired = answer, clocks, None
+        self.answer, self.clocks, self.expired, self._armed = answer, clocks, None, False
 
     def rest(self) -> None:
         """The call has ended; the connection waits for the next one."""
@@ -112,19 +109,23 @@ class LoopConnection(asyncio.BufferedProtocol):
         if self._paused:
             self._resume()
 
-    async def send(self, data: bytes) -> None:
-        """Send, in slices, as fast as the peer takes it. Ends early if the answer comes meanwhile. Raises Stopped; cancellation passes."""
+    async def send(self, data: memoryview) -> None:
+        """Send, in slices, as fast as the peer takes it. Ends early if the answer comes meanwhile. Raises Stopped; cancellation passes.
+
+        `data` is a view, since a traceback that shows local variables would show the bytes.
+        """
         answer = self.answer
         assert answer is not None
-        view = memoryview(data)
-        for start in range(0, len(view), WRITE_SIZE):
+        for start in range(0, len(data), WRITE_SIZE):
             if answer.head or answer.fault is not None:
                 answer.excess = True  # half a request on the connection: no other may follow
                 return
             if self.lost is not None:
                 raise self.lost
-            part = view[start : start + WRITE_SIZE]
+            part = data[start : start + WRITE_SIZE]
             assert self._transport is not None
+            if self._transport.is_closing():  # a write has failed: each further one would be warned of, and `wait_head` says why
+                return
             try:
                 self._transport.write(part if self._tls is None else self._tls.encrypt(part))
             except ssl.SSLError as error:
@@ -192,29 +193,40 @@ class LoopConnection(asyncio.BufferedProtocol):
         """Wait until there is something to take of the body or it is at its end ("body"), the head has come ("head"), or the peer takes
         more of the request ("write"); for a fault in any case. Raises Stopped; cancellation passes, and closes the connection.
         """
+        try:
+            await self.arrival(wants)
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        self.arrived()
+
+    def arrival(self, wants: Wants) -> asyncio.Future[None]:
+        """What `wait` waits for, for a caller that awaits it itself: it then asks `arrived`, or if it is cancelled calls `abort`.
+
+        Raises Stopped.
+        """
         clocks = self.clocks
         assert clocks is not None
         if clocks.aborted:
             raise Stopped
-        self._wants = wants
-        self._arm(clocks)
+        if not self._armed or wants != self._wants:
+            self._wants = wants
+            self._arm(clocks)
         self._waiter = waiter = self._loop.create_future()
-        try:
-            await waiter
-        except BaseException:  # the task is being cancelled
-            self._waiter = None
-            self.abort()
-            raise
-        if clocks.aborted or self.expired is not None:
+        return waiter
+
+    def arrived(self) -> None:
+        """The wait is over. Raises Stopped if it was ended."""
+        if self.expired is not None or (self.clocks is not None and self.clocks.aborted):
             raise Stopped
 
     def _arm(self, clocks: Clocks) -> None:
-        """Move the deadline; touch the timer only if it would go off too late."""
-        seconds, self._phase = clocks.limit()
+        """See to it that the timer goes off no later than the clocks allow. It may go off too early: then it asks them again."""
+        self._armed = True
+        seconds, _ = clocks.limit()
         if seconds is None:
-            self._deadline = inf
             return
-        self._deadline = deadline = self._loop.time() + seconds
+        deadline = self._loop.time() + seconds
         timer = self._timer
         if timer is None or timer.when() > deadline:
             if timer is not None:
@@ -223,14 +235,15 @@ class LoopConnection(asyncio.BufferedProtocol):
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._waiter is None:
-            return
-        if self._loop.time() < self._deadline:
-            if self._deadline < inf:
-                self._timer = self._loop.call_at(self._deadline, self._on_timer)
-            return
-        self.expired = self._phase
-        self._wake(force=True)
+        self._armed = False
+        if self._waiter is None or self.clocks is None:
+            return  # the next wait sets it again
+        seconds, phase = self.clocks.limit()
+        if seconds is None or seconds > 0:
+            self._arm(self.clocks)
+        else:
+            self.expired = phase
+            self._wake(force=True)
 
     def _wake(self, *, force: bool = False) -> None:
         waiter = self._waiter
@@ -249,8 +262,6 @@ class LoopConnection(asyncio.BufferedProtocol):
             self._waiter = None
             if not waiter.done():
                 waiter.set_result(None)
-        elif self.clocks is not None:
-            self._arm(self.clocks)  # bytes came, but none of the body: the wait goes on, and its clock begins anew
 
     def _resume(self) -> None:
         self._paused = False
@@ -268,19 +279,24 @@ class LoopConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         data = self._buffer[:nbytes]
-        answer = self.answer
+        answer, tls = self.answer, self._tls
         if self._handshake is not None:
             self._step(data)
         elif answer is None:
             if not self._still_idle(data):
                 self.abort()
         else:
-            tls = self._tls
             if tls is None:
                 answer.feed(data)
             else:
                 self._decrypt(tls, data, answer)
-            self._came(answer)
+            if self._waiter is not None:
+                if self.clocks is not None:
+                    self.clocks.received()
+                self._wake()
+            if answer.size > BODY_LIMIT and not self._paused and not self._closed and self._transport is not None:
+                self._paused = True
+                self._transport.pause_reading()
 
     def _still_idle(self, data: memoryview) -> bool:
         """Whether bytes that nobody asked for are TLS's own: a session ticket, a key update."""
@@ -290,16 +306,6 @@ class LoopConnection(asyncio.BufferedProtocol):
             return tls is not None and not tls.decrypt(data, self._plain, lambda part: parts.append(len(part))) and not parts
         except ssl.SSLError:
             return False
-
-    def _came(self, answer: Answer) -> None:
-        """Bytes of the answer have come."""
-        if self._waiter is not None:
-            if self.clocks is not None:
-                self.clocks.received()
-            self._wake()
-        if answer.size > BODY_LIMIT and not self._paused and not self._closed and self._transport is not None:
-            self._paused = True
-            self._transport.pause_reading()
 
     def _decrypt(self, tls: TLS, data: memoryview, answer: Answer) -> None:
         try:

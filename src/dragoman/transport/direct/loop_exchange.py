@@ -235,7 +235,7 @@ class LoopExchange:
     async def _round_trip(self) -> None:
         connection, answer = self._connection, self._answer
         assert connection is not None
-        await connection.send(self._outgoing.head + self._outgoing.body)
+        await connection.send(memoryview(self._outgoing.head + self._outgoing.body))
         await connection.wait_head()
         if not answer.head and answer.fault is not None:  # else what came before the fault is handed out first
             raise answer.fault
@@ -271,7 +271,8 @@ class LoopExchange:
                 if fault is None:
                     self._reading = True
                     try:
-                        await connection.wait("body")
+                        await connection.arrival("body")
+                        connection.arrived()
                     except Fault as error:
                         fault = error
                     except BaseException:  # the task is being cancelled

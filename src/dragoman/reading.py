@@ -1,0 +1,146 @@
+"""One answer as it is read: which of its events may be handed out, and when. No I/O, no waiting.
+
+Strategy. Nearly every read of a stream brings a few deltas: after the first content they are decoded and handed out as they are, and
+nobody else is asked. All else takes the longer way of `_weighed`: what comes before the first BlockStart is held back, so that a retried
+attempt leaves no trace, and the terminal event ends the reading; what to do then is the call's decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dragoman.errors import ERROR_BODY_LIMIT, ProviderError
+from dragoman.event import BlockStart, Event, Failed, MessageStop, TextDelta, ThinkingDelta, ToolInputDelta
+from dragoman.message import Audio, Refusal, ServerToolUse, Text, Thinking, ToolUse
+from dragoman.response import Timing
+from dragoman.transport import Clocks
+from dragoman.wire.base import Decoder
+
+__all__ = ["Meter", "Reading", "is_content"]
+
+TERMINAL = (MessageStop, Failed)
+_CONTENT = (TextDelta, ThinkingDelta, ToolInputDelta)
+_EMPTY_SHELLS = (Text, Refusal, Thinking, ToolUse, ServerToolUse, Audio)
+
+
+def is_content(event: Event) -> bool:
+    """Whether an event brings content: a delta of text, thinking or tool input, or a block that comes whole."""
+    if type(event) is BlockStart:
+        return type(event.block) not in _EMPTY_SHELLS
+    return type(event) in _CONTENT
+
+
+class Meter:
+    """What a call measures, over all its attempts: see `Timing`. `now` and `wall` are clocks in seconds, `wall` of Unix time."""
+
+    __slots__ = ("_began", "_now", "_wall", "bytes", "finished", "first_byte", "first_content", "longest_gap", "started")
+
+    def __init__(self, now: Callable[[], float], wall: Callable[[], float]) -> None:
+        self._now = now
+        self._wall = wall
+        self._began = 0.0
+        self.started = 0.0
+        self.first_byte: float | None = None
+        self.first_content: float | None = None
+        self.finished: float | None = None
+        self.longest_gap = 0.0
+        self.bytes = 0
+
+    def begin(self) -> None:
+        """The call begins."""
+        self._began, self.started = self._now(), self._wall()
+
+    def since(self) -> float:
+        """Seconds since the call began."""
+        return self._now() - self._began
+
+    def timing(self, attempts: int) -> Timing:
+        """What has been measured so far."""
+        return Timing(
+            started=self.started,
+            first_byte=self.first_byte,
+            first_content=self.first_content,
+            finished=self.finished,
+            longest_gap=self.longest_gap,
+            attempts=attempts,
+            bytes=self.bytes,
+        )
+
+
+class Reading:
+    """The body of one answer. The driver gives it what it reads, and how reading ended, until `over`.
+
+    `refused`: the status says that the body is an error. `told` may add to the events that are handed out first.
+    """
+
+    __slots__ = ("_body_of_error", "_decoder", "_feed", "_flows", "_meter", "_received", "_told", "events", "out", "over")
+
+    def __init__(
+        self, decoder: Decoder, *, refused: bool, clocks: Clocks, meter: Meter, told: Callable[[list[Event]], list[Event]]
+    ) -> None:
+        self.events: list[Event] = []
+        """What was not handed out. When the reading is over, the last of them is the terminal event."""
+        self.out = False
+        """Whether events have been handed out."""
+        self.over = False
+        """Whether the answer is at its end: nothing more need be read."""
+        self._decoder = decoder
+        self._feed = decoder.feed
+        self._received = clocks.received
+        self._meter = meter
+        self._told = told
+        self._body_of_error = 0 if refused else None  # bytes
+        self._flows = False  # content was handed out: from now on nearly all is deltas
+
+    def take(self, data: bytes, waited: float) -> Sequence[Event]:
+        """The events to hand out now that these bytes have come, after a wait of so many seconds."""
+        meter = self._meter
+        meter.bytes += len(data)
+        if meter.first_byte is None:
+            meter.first_byte = meter.since()
+        elif waited > meter.longest_gap:
+            meter.longest_gap = waited
+        events = self._feed(data)
+        if events:
+            self._received(content=True)
+            if self._flows and type(events[-1]) not in TERMINAL:
+                return events
+        else:
+            self._received()
+        if not events and self._body_of_error is not None:
+            self._body_of_error += len(data)
+            if self._body_of_error >= ERROR_BODY_LIMIT:
+                return self._ended(self._decoder.close())
+        return self._weighed(events)
+
+    def end(self, error: ProviderError | None, waited: float) -> Sequence[Event]:
+        """The body is at its end, or reading failed, after a wait of so many seconds."""
+        meter = self._meter
+        if waited > meter.longest_gap and meter.first_byte is not None:
+            meter.longest_gap = waited
+        return self._ended(self._decoder.close(error))
+
+    def _ended(self, events: list[Event]) -> Sequence[Event]:
+        handed_out = self._weighed(events)
+        self.over = True
+        return handed_out
+
+    def _weighed(self, events: list[Event]) -> Sequence[Event]:
+        """Hold back, or hand out."""
+        if not events:
+            return events
+        meter = self._meter
+        if meter.first_content is None and any(is_content(event) for event in events):
+            meter.first_content = meter.since()
+        self.over = type(events[-1]) in TERMINAL
+        if self.over:
+            self.events += events
+            return ()
+        if not self.out:
+            self.events += events
+            if not any(type(event) is BlockStart for event in events):
+                return ()
+            self.out = True
+            events, self.events = self._told(self.events), []
+        self._flows = meter.first_content is not None
+        return events

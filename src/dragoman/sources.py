@@ -1,0 +1,131 @@
+"""Where a stream's events come from: what a source is, and the sources of providers that are plain iterators of events.
+
+The HTTP drivers (`driver.py`) are sources, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from time import monotonic, time
+from typing import Protocol
+
+from dragoman.event import Event, Failed, MessageStop, Retrying
+from dragoman.reading import is_content
+from dragoman.response import RateLimits, Timing
+
+__all__ = ["AsyncIteratorSource", "AsyncSource", "IteratorSource", "Source"]
+
+
+class Source(Protocol):
+    """Where a Stream's events come from."""
+
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def rate_limits(self) -> RateLimits | None: ...
+    def pull(self) -> Sequence[Event]:
+        """The next events; none: it is over."""
+        ...
+
+    def abort(self) -> None:
+        """Stop at once and let go of everything. Idempotent, from any thread."""
+        ...
+
+
+class AsyncSource(Protocol):
+    """As `Source`, for an event loop. `abort` can be called without one; `close` also waits until all is shut."""
+
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def rate_limits(self) -> RateLimits | None: ...
+    async def pull(self) -> Sequence[Event]: ...
+    def abort(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class _Measured:
+    """The timing of events that come from an iterator: measured as they are pulled."""
+
+    def __init__(self) -> None:
+        self._wall = time()
+        self._began: float | None = None
+        self._first: float | None = None
+        self._content: float | None = None
+        self._finished: float | None = None
+        self._attempts = 1
+        self.rate_limits: RateLimits | None = None
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(
+            started=self._wall,
+            first_byte=self._first,
+            first_content=self._content,
+            finished=self._finished,
+            attempts=self._attempts,
+        )
+
+    def _begin(self) -> float:
+        """When the first event was asked for."""
+        if self._began is None:
+            self._wall, self._began = time(), monotonic()
+        return self._began
+
+    def _mark(self, event: Event) -> None:
+        since = monotonic() - self._begin()
+        if isinstance(event, Retrying):
+            self._attempts = event.attempt + 1
+            return
+        self._first = since if self._first is None else self._first
+        if self._content is None and is_content(event):
+            self._content = since
+        if isinstance(event, MessageStop | Failed):
+            self._finished = since
+
+
+class IteratorSource(_Measured):
+    """A source over any iterator of events; its `close` method, if it has one, is called on abort."""
+
+    def __init__(self, events: Iterator[Event]) -> None:
+        super().__init__()
+        self._events = events
+
+    def pull(self) -> Sequence[Event]:
+        """The next event."""
+        self._begin()
+        for event in self._events:
+            self._mark(event)
+            return [event]
+        return []
+
+    def abort(self) -> None:
+        """Close the iterator."""
+        close = getattr(self._events, "close", None)
+        if close is not None:
+            close()
+
+
+class AsyncIteratorSource(_Measured):
+    """A source over any async iterator of events; its `aclose` method, if it has one, is called on close."""
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        super().__init__()
+        self._events = events
+
+    async def pull(self) -> Sequence[Event]:
+        """The next event."""
+        self._begin()
+        async for event in self._events:
+            self._mark(event)
+            return [event]
+        return []
+
+    def abort(self) -> None:
+        """Nothing can be shut without the loop; `close` does it."""
+
+    async def close(self) -> None:
+        """Close the iterator."""
+        close = getattr(self._events, "aclose", None)
+        if close is not None:
+            await close()
