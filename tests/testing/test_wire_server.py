@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import http.client
 import json
@@ -10,6 +11,7 @@ import re
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Thread
@@ -473,3 +475,20 @@ def test_all_names_are_there() -> None:
     assert set(dragoman.testing.__all__) <= set(dir(dragoman.testing))
     with pytest.raises(AttributeError, match="has no attribute 'nope'"):
         dragoman.testing.nope  # noqa: B018
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_connections_that_come_as_it_stops_are_closed(tls: bool) -> None:
+    context = Authority().server_context() if tls else None
+    gc.collect()
+    with warnings.catch_warnings(record=True) as left_open:
+        warnings.simplefilter("always", ResourceWarning)
+        for _ in range(10):
+            server = WireServer(anthropic_stream("never"), tls=context).start()
+            clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(5)]
+            server.stop()
+            for client in clients:
+                client.close()
+        del server
+        gc.collect()
+    assert [str(warning.message) for warning in left_open] == []

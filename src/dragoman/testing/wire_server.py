@@ -12,6 +12,7 @@ gate reached. Nothing polls and nothing sleeps.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Callable, Iterable
@@ -205,10 +206,24 @@ class WireServer:
             self._loop = loop
             self._changed.notify_all()
         await self._stopping.wait()
+        with contextlib.suppress(NotImplementedError):  # Windows accepts in another way
+            loop.remove_reader(self._sockets[0])
+        await self._finish_accepting(served)
         server.close()
         for connection in self.connections:
             connection.abort()
         await served.finish()
+
+    async def _finish_accepting(self, served: Served) -> None:
+        """End what asyncio began for connections that came at the last moment: a task each. One that has not begun when it is cancelled
+        or when the server is closed leaves an open socket behind.
+        """
+        await asyncio.sleep(0)  # now all have begun
+        accepting = asyncio.all_tasks() - served.tasks - {asyncio.current_task()}
+        for task in accepting:
+            task.cancel()
+        await asyncio.gather(*accepting, return_exceptions=True)
+        await asyncio.sleep(0)
 
     def _loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         del loop
