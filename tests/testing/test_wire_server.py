@@ -489,6 +489,5 @@ def test_connections_that_come_as_it_stops_are_closed(tls: bool) -> None:
             server.stop()
             for client in clients:
                 client.close()
-        del server
         gc.collect()
     assert [str(warning.message) for warning in left_open] == []

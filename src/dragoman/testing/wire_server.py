@@ -208,22 +208,19 @@ class WireServer:
         await self._stopping.wait()
         with contextlib.suppress(NotImplementedError):  # Windows accepts in another way
             loop.remove_reader(self._sockets[0])
-        await self._finish_accepting(served)
+        await asyncio.sleep(0)  # asyncio accepts by a task each: one that has not begun when it is cancelled leaves an open socket behind
         server.close()
-        for connection in self.connections:
-            connection.abort()
-        await served.finish()
-
-    async def _finish_accepting(self, served: Served) -> None:
-        """End what asyncio began for connections that came at the last moment: a task each. One that has not begun when it is cancelled
-        or when the server is closed leaves an open socket behind.
-        """
-        await asyncio.sleep(0)  # now all have begun
-        accepting = asyncio.all_tasks() - served.tasks - {asyncio.current_task()}
+        await self._end_connections(served)
+        accepting = asyncio.all_tasks() - {asyncio.current_task()}
         for task in accepting:
             task.cancel()
         await asyncio.gather(*accepting, return_exceptions=True)
-        await asyncio.sleep(0)
+        await self._end_connections(served)
+
+    async def _end_connections(self, served: Served) -> None:
+        for connection in self.connections:
+            connection.abort()
+        await served.finish()
 
     def _loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         del loop
