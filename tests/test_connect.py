@@ -240,7 +240,7 @@ def test_a_base_url_says_whose_server_it_is_and_nobody_else_gets_the_key(
         monkeypatch.setenv(variable, "k-123456")
     provider = make(base_url=url)  # type: ignore[call-arg]
     assert provider.name == name
-    assert ("k-123456" in str(sent(provider).headers)) == (name != "openai-compatible")
+    assert any("k-123456" in value for value in sent(provider).headers.values()) == (name != "openai-compatible")
 
 
 @pytest.mark.parametrize(

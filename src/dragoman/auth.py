@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn, Self, SupportsIndex, TypeAlias
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from dragoman.errors import ConfigError, ProviderError
-from dragoman.value import Value
+from dragoman.value import NOT_PICKLED, Secret, Value
 from dragoman.wire.base import HTTPRequest
 
 __all__ = ["Credentials", "CredentialsSource", "HeaderAuth", "NoAuth"]
 
-_NOT_PICKLED = "credentials are not pickled: a key must not get into a file or a queue; pass the settings and read the key anew"
-
 
 class Credentials(Value, frozen=True, kw_only=True):
-    """An API key or a bearer token; if both are given, the key is used. The repr shows neither, and pickling is refused."""
+    """An API key or a bearer token; if both are given, the key is used. No repr shows either, nothing stores or pickles them."""
 
     api_key: str = ""
     auth_token: str = ""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "api_key", Secret(self.api_key))
+        force_setattr(self, "auth_token", Secret(self.auth_token))
 
     def __repr__(self) -> str:
         return f"Credentials({'api_key' if self.api_key else 'auth_token' if self.auth_token else 'none'})"
@@ -32,7 +34,7 @@ class Credentials(Value, frozen=True, kw_only=True):
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(_NOT_PICKLED)
+        raise TypeError(NOT_PICKLED)
 
 
 CredentialsSource: TypeAlias = Callable[[], "Credentials | str"]
@@ -60,9 +62,9 @@ class HeaderAuth:
         if credentials.api_key:
             name, value = self._key_header, credentials.api_key
             if name == "authorization":
-                value = f"Bearer {value}"
+                value = Secret(f"Bearer {value}")
         elif credentials.auth_token:
-            name, value = "authorization", f"Bearer {credentials.auth_token}"
+            name, value = "authorization", Secret(f"Bearer {credentials.auth_token}")
         else:
             raise ConfigError(self._missing)
         if not (value.isascii() and value.isprintable()):
@@ -78,13 +80,17 @@ class HeaderAuth:
         if self._source is None:
             return self._credentials
         given = self._source()
-        return Credentials(api_key=given) if isinstance(given, str) else given
+        if isinstance(given, str):
+            return Credentials(api_key=given)
+        if not isinstance(given, Credentials):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"credentials= must give a string or Credentials when it is called, not {type(given).__name__}")
+        return given
 
     def __repr__(self) -> str:
         return f"HeaderAuth({self._credentials!r})"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise TypeError(_NOT_PICKLED)
+        raise TypeError(NOT_PICKLED)
 
 
 class NoAuth:

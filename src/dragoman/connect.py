@@ -15,6 +15,7 @@ from dragoman.errors import ConfigError
 from dragoman.names import CHAT_HOSTS, RESPONSES_HOSTS, default_model_for, split_name
 from dragoman.provider import Defaults, HTTPProvider, ProviderBase
 from dragoman.settings import Environment
+from dragoman.value import Secret
 from dragoman.vendors import Anthropic, OpenAIChat, OpenAIResponses
 
 __all__ = ["ENTRY_POINTS", "Anthropic", "OpenAIChat", "OpenAIResponses", "connect", "installed_wire", "provider_names"]
@@ -58,6 +59,9 @@ def connect(name: str | None = None, **settings: Any) -> ProviderBase:
 
     Raises ConfigError for an unknown name (listing the known ones) and for a bad setting.
     """
+    for secret in ("api_key", "auth_token"):
+        if isinstance(settings.get(secret), str):
+            settings[secret] = Secret(settings[secret])  # for the sake of tracebacks that show local variables
     if name is None:
         name = Environment().first("DRAGOMAN_DEFAULT_MODEL")
         if not name:
@@ -102,7 +106,7 @@ def _installed(name: str) -> _Entry | None:
 
     def make(*, api_key: str | None = None, base_url: str | None = None, model: str = "", **settings: Any) -> ProviderBase:
         variables: tuple[str, ...] = getattr(wire, "key_variables", ())
-        key = api_key or Environment().first(*variables)
+        key = Secret(api_key or Environment().first(*variables))
         looked_at = f" or set one of {', '.join(variables)}" if variables else ""
         auth = HeaderAuth(
             Credentials(api_key=key),

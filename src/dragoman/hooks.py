@@ -7,7 +7,7 @@ One of `finished`, `failed` and `cancelled` is called, exactly once, on every pa
 from __future__ import annotations
 
 import sys
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from dragoman.errors import ConfigError, ProviderError
 from dragoman.event import Retrying
@@ -35,6 +35,10 @@ class CallInfo(Value, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"CallInfo({self.provider}, {self.model})"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """For `rich`, which goes round the repr of a Struct."""
+        return [("provider", self.provider), ("model", self.model)]
+
 
 class Unfinished(Value, frozen=True, kw_only=True):
     """What is known of a call that ends without a response. Its repr shows no content.
@@ -53,6 +57,10 @@ class Unfinished(Value, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Unfinished({self.id or '?'}, {self.model or '?'})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """For `rich`, which goes round the repr of a Struct."""
+        return [("id", self.id), ("model", self.model)]
 
 
 class CallSpan(Protocol):

@@ -182,6 +182,10 @@ class Defaults(Value, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Defaults(model={self.model!r}, headers={list(self.headers)}, extra_body={list(self.extra_body)})"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """For `rich`, which goes round the repr of a Struct."""
+        return [("model", self.model), ("headers", list(self.headers)), ("extra_body", list(self.extra_body))]
+
     def fill(self, request: Request) -> Request:
         """The request with these defaults. Fields of the request win."""
         changes: dict[str, Any] = {}
@@ -209,6 +213,8 @@ class HTTPProvider(ProviderBase):
     or `allow_http` is set. `transport` and `async_transport` are objects of your own, or `"direct"` or `"httpx2"` to force one of ours
     (for both ways of calling, unless the other is named too); without one, `dragoman.transport.choose` decides host by host.
     """
+
+    base_url: str = ""
 
     def __init__(
         self,

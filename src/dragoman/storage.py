@@ -27,6 +27,7 @@ from dragoman.errors import KINDS, Phase, ProviderError, RequestTimeoutError, St
 from dragoman.event import OpaqueEvent
 from dragoman.message import Message, Opaque, ServerToolResult
 from dragoman.newer import OWN_WIRE, VERSION, as_object, is_unknown_block, is_unknown_event, walk_of
+from dragoman.value import Secret
 
 __all__ = ["VERSION", "from_builtins", "from_json", "json_schema", "to_builtins", "to_json"]
 
@@ -115,6 +116,8 @@ def _stored_error(error: ProviderError) -> _StoredError:
 def _write_hook(value: object) -> object:
     if isinstance(value, ProviderError):
         return _stored_error(value)
+    if isinstance(value, Secret):
+        raise TypeError("a key or token is not stored: keep the settings, and read the key anew")
     raise TypeError(f"a value of type {type(value).__name__} is not JSON")
 
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dragoman.auth import Credentials, CredentialsSource
 from dragoman.errors import ConfigError
 from dragoman.request import Tenant, TraceInfo
+from dragoman.value import Secret
 
 __all__ = ["InMemoryTenants", "Tenants"]
 
@@ -90,7 +91,7 @@ class InMemoryTenants(Tenants):
         secrets: Mapping[tuple[str, str], Credentials | str] = {},  # copied
     ) -> None:
         self._tenants = dict(tenants)
-        self._secrets = dict(secrets)
+        self._secrets = {place: _concealed(secret) for place, secret in secrets.items()}
 
     def tenant(self, id: str) -> Tenant:
         """The tenant of this id. Raises ConfigError if there is none."""
@@ -108,7 +109,11 @@ class InMemoryTenants(Tenants):
 
     def rotate(self, id: str, provider: str, secret: Credentials | str) -> None:
         """Replace a tenant's credentials for a provider."""
-        self._secrets[id, provider] = secret
+        self._secrets[id, provider] = _concealed(secret)
 
     def __repr__(self) -> str:
         return f"InMemoryTenants({', '.join(map(repr, self._tenants))})"
+
+
+def _concealed(secret: Credentials | str) -> Credentials | str:
+    return Secret(secret) if isinstance(secret, str) else secret

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn, Self, SupportsIndex
 
 import msgspec
 from msgspec.structs import force_setattr
 
-__all__ = ["Value", "own_dict", "own_list", "snake_case"]
+__all__ = ["NOT_PICKLED", "Secret", "Value", "own_dict", "own_list", "snake_case"]
 
 
 def snake_case(name: str) -> str:
@@ -98,6 +98,34 @@ def _linked(schema: Any, links: dict[str, str]) -> Any:
 
 
 Value.__hash__ = None  # set after the class body: msgspec would take an annotated default for a field
+
+
+NOT_PICKLED = "credentials are not pickled: a key must not get into a file or a queue; pass the settings and read the key anew"
+
+
+class Secret(str):
+    """A key or token: a string for whoever sends it, and nothing to see for whoever looks.
+
+    Its repr, and so that of every dict, list, traceback or log record it stands in, does not show it; it is not pickled, and neither
+    `to_json` nor msgspec writes it. `str(secret)` gives the plain text.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "[secret]" if self else "''"
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Secret:
+        return Secret(super().__getitem__(key))  # what shortens long texts before it shows them
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(NOT_PICKLED)
 
 
 def own_list(value: msgspec.Struct, *names: str) -> None:

@@ -16,6 +16,7 @@ from dragoman.request import CacheMode, Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment
 from dragoman.transport import AsyncTransport, Timeouts, Transport, TransportName
+from dragoman.value import Secret
 from dragoman.wire.base import Auth
 
 if TYPE_CHECKING:
@@ -68,19 +69,20 @@ class Anthropic(HTTPProvider):
     ) -> None:
         from dragoman.wire.anthropic import AnthropicWire
 
+        api_key, auth_token = _concealed(api_key), _concealed(auth_token)
         environment = Environment()
         environment.flag("DRAGOMAN_TRACE_LLM_CONTENT")  # read again by the telemetry; a bad value is reported here
         if credentials is not None and (api_key or auth_token):
             raise ConfigError("Error creating Anthropic client: give credentials= or api_key=/auth_token=, not both")
         if api_key is None and auth_token is None and credentials is None:
-            api_key, auth_token = environment.first(*_KEY_VARIABLES), environment.first(_TOKEN_VARIABLE)
+            api_key, auth_token = _concealed(environment.first(*_KEY_VARIABLES)), _concealed(environment.first(_TOKEN_VARIABLE))
         url = base_url or environment.first("DRAGOMAN_ANTHROPIC_BASE_URL", "ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
         looked_at = ", ".join((*_KEY_VARIABLES, _TOKEN_VARIABLE))
         super().__init__(
             AnthropicWire(provider=name, api_version=api_version, max_tokens=max_tokens),
             transport,
             HeaderAuth(
-                Credentials(api_key=(api_key or "").strip(), auth_token=(auth_token or "").strip()),
+                Credentials(api_key=api_key or "", auth_token=auth_token or ""),
                 source=credentials,
                 missing=f"Anthropic API key is required: pass api_key= or set one of {looked_at}",
             ),
@@ -114,6 +116,13 @@ class Anthropic(HTTPProvider):
         return cut_suffixes(super().prepare(request))
 
 
+def _concealed(secret: str | None) -> str | None:
+    """The same key or token in a form that no traceback shows, without white space around it. Raises ConfigError if it is no string."""
+    if secret is not None and not isinstance(secret, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"an API key or token is a string, not {type(secret).__name__}")
+    return None if secret is None else Secret(secret.strip())
+
+
 WITHOUT_SIGNS_OF_LIFE = Timeouts(first_byte=300.0, idle=300.0)
 """For protocols that send nothing while a model thinks: silence does not mean that the server is gone."""
 
@@ -141,12 +150,12 @@ class _OpenAI(HTTPProvider):
         if source is not None and api_key:
             raise ConfigError(f"Error creating {label} client: give credentials= or api_key=, not both")
         if api_key is None and source is None:
-            api_key = environment.first(*endpoint.keys)
+            api_key = _concealed(environment.first(*endpoint.keys))
         if not api_key and source is None and not endpoint.key_required:
             return url, NoAuth()
         variables = f" or set one of {', '.join(endpoint.keys)}" if endpoint.keys else ""
         missing = f"{label} API key is required: pass api_key={variables}"
-        return url, HeaderAuth(Credentials(api_key=(api_key or "").strip()), source=source, key_header=endpoint.header, missing=missing)
+        return url, HeaderAuth(Credentials(api_key=api_key or ""), source=source, key_header=endpoint.header, missing=missing)
 
 
 class OpenAIChat(_OpenAI):
@@ -186,6 +195,7 @@ class OpenAIChat(_OpenAI):
         from dragoman.wire.openai_chat import CONNECT, Endpoint, OpenAIChatWire
         from dragoman.wire.openai_chat.hosts import host_of
 
+        api_key = _concealed(api_key)
         environment = Environment()
         wire = OpenAIChatWire(dialect or (host_of(base_url) or "generic" if base_url else "openai"))
         row = wire.dialect
@@ -253,6 +263,7 @@ class OpenAIResponses(_OpenAI):
         from dragoman.wire.openai_chat.hosts import host_of
         from dragoman.wire.openai_responses import OpenAIResponsesWire
 
+        api_key = _concealed(api_key)
         environment = Environment()
         provider = provider or (host_of(base_url) or "openai-compatible" if base_url else "openai")
         wire = OpenAIResponsesWire(provider=provider, max_tokens=max_tokens)

@@ -6,12 +6,21 @@ import asyncio
 import copy
 import logging
 import pickle
+import socket
+import struct
 import traceback
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from io import StringIO
+from typing import Any, NamedTuple
 
+import msgspec
 import pytest
+from rich.console import Console
+from rich.pretty import pretty_repr
+from rich.traceback import Traceback
 
+import dragoman
 from dragoman import (
     Anthropic,
     ConfigError,
@@ -21,12 +30,20 @@ from dragoman import (
     ProviderError,
     Request,
     RetryPolicy,
+    StorageError,
+    Tenant,
+    Timing,
+    Usage,
+    to_json,
     tool_result,
+    user,
 )
 from dragoman.auth import Credentials, HeaderAuth
 from dragoman.errors import DragomanError
-from dragoman.hooks import CallInfo
+from dragoman.hooks import CallInfo, Unfinished
 from dragoman.provider import Defaults
+from dragoman.storage import to_builtins
+from dragoman.tenants import InMemoryTenants
 from dragoman.testing import SCENARIOS, Answer, Scenario, WireServer, anthropic_error, anthropic_stream, open_scenario
 from dragoman.testing.certificate import Authority
 from dragoman.testing.scenarios import TIMEOUTS
@@ -34,7 +51,7 @@ from dragoman.transport import Timeouts
 from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 from dragoman.wire.base import HTTPRequest
 from tests.shared import case
-from tests.transport.peers import http2_server
+from tests.transport.peers import http2_server, listening
 
 from .calls import ASK, KEY, PROMPT, TOKEN, connect
 
@@ -43,6 +60,12 @@ pytestmark = pytest.mark.usefixtures("each_transport")
 WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 FAST = RetryPolicy(base=0.001)
 GATEWAY = "gateway-canary-5556667778"
+
+
+class Address(NamedTuple):
+    """Where something listens."""
+
+    url: str
 
 
 def complete(provider: Anthropic, way: str, request: Request = ASK) -> None:
@@ -78,6 +101,19 @@ def texts_of(error: BaseException) -> str:
     return "\n".join(everything)
 
 
+def local_variables_of(error: BaseException) -> str:
+    """What tracebacks show that print the local variables of every frame: the standard library's, and rich's, which goes round a
+    Struct's repr.
+    """
+    plain = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    text = StringIO()
+    frames = Traceback.from_exception(
+        type(error), error, error.__traceback__, show_locals=True, locals_max_length=1000, locals_max_string=10**6, suppress=[pytest]
+    )
+    Console(file=text, width=200).print(frames)
+    return plain + text.getvalue()
+
+
 # ---- every bad day
 
 
@@ -93,6 +129,8 @@ def test_no_bad_day_brings_a_key_or_a_prompt_to_light(scenario: Scenario, way: s
             complete(provider, way)
         except ProviderError as error:
             texts = texts_of(error)
+            shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+            assert KEY not in shown
     for secret in (KEY, GATEWAY, PROMPT):
         assert secret not in texts
         assert secret not in caplog.text
@@ -188,6 +226,52 @@ def test_http2_does_not_say_the_key_at_debug_either(way: str, caplog: pytest.Log
     assert KEY not in caplog.text
 
 
+# ---- tracebacks that show local variables
+
+
+@WAYS
+@pytest.mark.parametrize("name", ["closed-before-answer", "cut-after-head", "not-http", "no-first-byte"])
+def test_no_traceback_with_local_variables_shows_a_key(name: str, way: str) -> None:
+    with open_scenario(SCENARIOS[name]) as server:
+        timeouts = Timeouts(**{**TIMEOUTS, **SCENARIOS[name].timeouts})
+        provider = connect(server, timeouts=timeouts, retry=RetryPolicy(max_attempts=1), headers={"x-note": "plain"})
+        with pytest.raises(ProviderError) as raised:
+            complete(provider, way)
+    assert KEY not in local_variables_of(raised.value)
+
+
+@WAYS
+def test_nor_does_one_of_a_request_that_could_not_be_sent_whole(way: str) -> None:
+    def reset(peer: socket.socket) -> None:
+        peer.recv(1000)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with listening(reset) as port:
+        provider = connect(Address(f"http://127.0.0.1:{port}"), retry=RetryPolicy(max_attempts=1))
+        with pytest.raises(ProviderError) as raised:
+            complete(provider, way, Request("x" * 20_000_000))
+    shown = "".join(traceback.TracebackException.from_exception(raised.value, capture_locals=True).format())
+    assert KEY not in shown
+
+
+@WAYS
+def test_nor_does_one_of_a_header_that_cannot_be_sent(way: str) -> None:
+    with WireServer() as server:
+        with pytest.raises(DragomanError) as raised:
+            complete(connect(server, headers={"content-length": "5"}, retry=RetryPolicy(max_attempts=1)), way)
+    assert KEY not in "".join(traceback.TracebackException.from_exception(raised.value, capture_locals=True).format())
+
+
+@pytest.mark.parametrize("settings", [{"base_url": "http://api.example.com"}, {"validate": "maybe"}, {"credentials": str}], ids=repr)
+@pytest.mark.parametrize("make", [Anthropic, OpenAIChat, OpenAIResponses, partial(dragoman.connect, "anthropic:m")], ids=repr)
+def test_nor_does_one_of_a_provider_that_could_not_be_made(make: Callable[..., Any], settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        make(api_key=KEY, **settings)
+    error = raised.value
+    assert error.__traceback__ is not None
+    assert KEY not in local_variables_of(error.with_traceback(error.__traceback__.tb_next))  # the first frame is ours, and has the key
+
+
 # ---- values
 
 
@@ -209,6 +293,70 @@ def test_reprs_say_what_a_thing_is_and_nothing_it_holds() -> None:
     assert signed.headers["x-api-key"] == KEY
     for secret in (KEY, TOKEN, GATEWAY, PROMPT, "ANSWER-CANARY"):
         assert secret not in texts
+
+
+def test_rich_shows_no_more_of_a_thing_than_its_repr() -> None:
+    provider = Anthropic(api_key=KEY, headers={"x-gateway-token": GATEWAY}, model="m", extra_body={"note": PROMPT})
+    signed = HeaderAuth(Credentials(api_key=KEY)).apply(provider.http_request(Request("Hello")))
+    nothing_yet = Unfinished(partial=user(PROMPT), usage=Usage(), timing=Timing(started=0))
+    info = CallInfo(provider="p", model="m", request=ASK)
+    things = [signed, Credentials(api_key=KEY), HeaderAuth(Credentials(api_key=KEY)), provider, provider.defaults, info, nothing_yet]
+    texts = pretty_repr(things) + pretty_repr(things, max_string=5) + pretty_repr(signed.headers, max_string=5)
+    assert "HTTPRequest(" in texts
+    for secret in (KEY[:5], GATEWAY, PROMPT):
+        assert secret not in texts
+
+
+WRITERS: list[Callable[[Any], Any]] = [to_json, to_builtins, msgspec.json.encode, msgspec.msgpack.encode, msgspec.to_builtins, pickle.dumps]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("credentials", [Credentials(api_key=KEY), Credentials(auth_token=TOKEN)])
+def test_nothing_writes_credentials_or_a_request_that_has_them(credentials: Credentials, write: Callable[[Any], Any]) -> None:
+    signed = HeaderAuth(credentials).apply(Anthropic(model="m").http_request(ASK))
+    for thing in (credentials, {"settings": [credentials]}, signed, copy.copy(signed), copy.deepcopy(signed), signed.headers):
+        with pytest.raises((TypeError, StorageError)) as raised:
+            write(thing)
+        assert KEY not in texts_of(raised.value)
+        assert TOKEN not in texts_of(raised.value)
+
+
+def test_the_refusal_to_store_a_key_says_where_it_stands_and_what_to_do() -> None:
+    with pytest.raises(StorageError, match=r"read the key anew, at \$\[0\]\.api_key") as raised:
+        to_json([Credentials(api_key=KEY)])
+    assert raised.value.path == "$[0].api_key"
+
+
+def test_a_request_without_credentials_is_pickled_and_a_signed_one_copied() -> None:
+    request = Anthropic(model="m").http_request(ASK)
+    assert pickle.loads(pickle.dumps(request)) == request
+    signed = HeaderAuth(Credentials(api_key=KEY)).apply(request)
+    assert copy.deepcopy(signed).headers["x-api-key"] == KEY
+
+
+def test_a_registry_of_tenants_is_not_pickled() -> None:
+    tenants = InMemoryTenants({"acme": Tenant("acme")}, secrets={("acme", "anthropic"): KEY})
+    tenants.rotate("acme", "openai", KEY)
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(tenants)
+    assert tenants.secret("acme", "openai") == KEY
+
+
+def test_a_provider_that_is_half_made_has_a_repr() -> None:
+    assert repr(Anthropic.__new__(Anthropic)) == "<Anthropic   model=''>"
+
+
+@pytest.mark.parametrize("given", [None, KEY.encode(), 5])
+def test_a_callable_that_gives_no_credentials_is_named_as_the_fault(given: Any) -> None:
+    provider = Anthropic(credentials=lambda: given, model="m")
+    with pytest.raises(ConfigError, match=f"credentials= must give a string or Credentials.*{type(given).__name__}"):
+        provider.complete(ASK)
+
+
+@pytest.mark.parametrize("vendor", [Anthropic, OpenAIChat, OpenAIResponses])
+def test_a_key_that_is_no_string_is_a_config_error(vendor: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match="an API key or token is a string, not bytes"):
+        vendor(api_key=KEY.encode())
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
@@ -320,8 +468,6 @@ def test_a_tool_result_in_a_bad_request_is_named_by_its_path_only(way: str) -> N
 
 
 def tool_result_message(text: str) -> Any:
-    from dragoman import user
-
     return user(tool_result("toolu_nobody_asked", text))
 
 

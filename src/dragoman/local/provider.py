@@ -8,7 +8,7 @@ Whether the model thinks is told to the chat template by `chat_template_kwargs`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from dragoman.request import Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment
 from dragoman.transport import AsyncHTTPResponse, AsyncTransport, Clocks, HTTPResponse, Timeouts, Transport
+from dragoman.value import Secret
 from dragoman.wire.anthropic import AnthropicWire
 from dragoman.wire.base import HTTPRequest
 
@@ -85,17 +86,12 @@ class LocalAuth:
 
     def __init__(self, model: LocalModel, api_key: str | None) -> None:
         self._model = model
-        self._key = api_key
-
-    @property
-    def secrets(self) -> Sequence[str]:
-        """What must never be seen in a text."""
-        return [self._key or process_key()]
+        self._key = None if api_key is None else Secret(api_key)
 
     def apply(self, request: HTTPRequest) -> HTTPRequest:
         """The request with the key. Raises ConfigError if the model cannot be served."""
         self._model.check()
-        return replace(request, headers={**request.headers, "x-api-key": process_key() if self._key is None else self._key})
+        return replace(request, headers={**request.headers, "x-api-key": Secret(process_key()) if self._key is None else self._key})
 
     def refresh(self, error: ProviderError) -> bool:
         """There is nothing to renew."""

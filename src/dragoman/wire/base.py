@@ -27,7 +27,7 @@ Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
 
 class HTTPRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request. A wire fills in method, path, headers (lower-case names), body, notices and settled; the provider adds
-    `base_url` and auth. The repr shows neither headers nor body: they hold keys and prompts.
+    `base_url` and auth. The repr shows neither headers nor body: they hold keys and prompts. One with credentials is not pickled or stored.
 
     `settled` are fields of the Request that the wire decided (max_tokens, effort), with the values that are in the body: for telemetry.
     """
@@ -47,6 +47,10 @@ class HTTPRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"HTTPRequest({self.method} {self.url}, {len(self.body)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """For `rich`, which goes round the repr of a Struct."""
+        return [("method", self.method), ("url", self.url), ("bytes", len(self.body))]
 
 
 class Decoder(Protocol):

@@ -141,7 +141,7 @@ class ThreadExchange:
         assert connection is not None
         unsent: WriteError | None = None
         try:
-            connection.send(self._outgoing.head + self._outgoing.body, answer, self._clocks)
+            connection.send(memoryview(self._outgoing.head + self._outgoing.body), answer, self._clocks)
         except WriteError as error:  # a server may refuse a request before it has read all of it, and say so
             unsent = error
         while not answer.head and answer.fault is None:
