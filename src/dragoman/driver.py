@@ -16,7 +16,7 @@ from dragoman.errors import ConnectionFailedError, ProviderError
 from dragoman.event import Event
 from dragoman.reading import Reading
 from dragoman.response import RateLimits, Timing
-from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, SleepingTransport, Transport
+from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, PolledResponse, SleepingTransport, Transport
 
 __all__ = ["AsyncCallSource", "CallSource"]
 
@@ -61,11 +61,25 @@ class _SourceBase:
         except StopIteration:
             return None
 
-    def _ended(self, reading: Reading, error: ProviderError | OSError | None, waited: float) -> Sequence[Event]:
-        """The body has ended, or failed."""
-        if isinstance(error, OSError):
-            error = _mapped(error, self._call)
-        return reading.end(None if error is None else self._call.named(error), waited)
+    def _left(self) -> None:
+        """A wait was broken off."""
+        if self._reading is not None:
+            self._reading.leave()
+
+    def _came(self, reading: Reading, data: bytes, error: ProviderError | OSError | None = None) -> Sequence[Event]:
+        """The wait is over: bytes, the end of the body (no bytes), or an error. The events to hand out."""
+        if self._aborted:
+            reading.leave()
+            return ()
+        if data:
+            events = reading.take(data)
+        else:
+            if isinstance(error, OSError):
+                error = _mapped(error, self._call)
+            events = reading.end(None if error is None else self._call.named(error))
+        if reading.over:
+            self._reading = None
+        return events
 
 
 class CallSource(_SourceBase):
@@ -95,31 +109,23 @@ class CallSource(_SourceBase):
                 if self._aborted:
                     return ()
         except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
+            self._left()
             self.abort()
             raise
 
     def _read(self, reading: Reading) -> Sequence[Event]:
         """Read once."""
-        clocks = self._call.clocks
-        error: ProviderError | OSError | None = None
         data = b""
-        clocks.resume()
+        self._call.clocks.resume()
         try:
             for data in self._body:
                 if data:
                     break
             else:
                 data = b""
-        except (ProviderError, OSError) as raised:
-            error = raised
-        finally:
-            waited = clocks.pause()
-        if self._aborted:
-            return ()
-        events = reading.take(data, waited) if data else self._ended(reading, error, waited)
-        if reading.over:
-            self._reading = None
-        return events
+        except (ProviderError, OSError) as error:
+            return self._came(reading, b"", error)
+        return self._came(reading, data)
 
     def _carry_out(self, step: Step) -> None:
         try:
@@ -171,6 +177,7 @@ class AsyncCallSource(_SourceBase):
         self._transport = transport
         self._response: AsyncHTTPResponse | None = None
         self._body: AsyncIterator[bytes] | None = None
+        self._polled: PolledResponse | None = None  # the same, for quicker reading
         self._pulling = False
 
     async def pull(self) -> Sequence[Event]:
@@ -186,32 +193,29 @@ class AsyncCallSource(_SourceBase):
                     if type(step) is Emit:
                         return step.events
                     await self._carry_out(step)
-                else:  # as `CallSource._read`, but here, since a coroutine more would be one more to wake at every event
-                    clocks, body = self._call.clocks, self._body
+                else:  # not in a coroutine of its own: that would be one more to wake at every event
+                    polled, body = self._polled, self._body
                     assert body is not None
-                    error: ProviderError | OSError | None = None
-                    data = b""
-                    clocks.resume()
+                    self._call.clocks.resume()
                     try:
-                        data = await body.__anext__()
-                        while not data:
-                            data = await body.__anext__()
+                        if polled is not None:
+                            while (data := polled.take()) is None:
+                                await polled.arrival()
+                        else:
+                            while not (data := await body.__anext__()):
+                                pass
                     except StopAsyncIteration:
-                        pass
-                    except (ProviderError, OSError) as raised:
-                        error = raised
-                    finally:
-                        waited = clocks.pause()
-                    if self._aborted:
-                        return ()
-                    events = reading.take(data, waited) if data else self._ended(reading, error, waited)
-                    if reading.over:
-                        self._reading = None
+                        events = self._came(reading, b"")
+                    except (ProviderError, OSError) as error:
+                        events = self._came(reading, b"", error)
+                    else:
+                        events = self._came(reading, data)
                     if events:
                         return events
                 if self._aborted:
                     return ()
         except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
+            self._left()
             self.abort()
             raise
         finally:
@@ -229,6 +233,7 @@ class AsyncCallSource(_SourceBase):
                     finally:
                         clocks.pause()
                     self._body = aiter(response)
+                    self._polled = response if isinstance(response, PolledResponse) else None
                     self._reply = Head(response.status, response.headers)
                 case Body(reading):
                     self._reading = reading

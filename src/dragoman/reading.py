@@ -68,12 +68,25 @@ class Meter:
 
 
 class Reading:
-    """The body of one answer. The driver gives it what it reads, and how reading ended, until `over`.
+    """The body of one answer. The driver starts the clocks, and gives it what it reads, and how reading ended, until `over`.
 
     `refused`: the status says that the body is an error. `told` may add to the events that are handed out first.
     """
 
-    __slots__ = ("_body_of_error", "_decoder", "_feed", "_flows", "_meter", "_received", "_told", "events", "out", "over")
+    __slots__ = (
+        "_arrived",
+        "_body_of_error",
+        "_clocks",
+        "_decoder",
+        "_feed",
+        "_flows",
+        "_heeds_content",
+        "_meter",
+        "_told",
+        "events",
+        "out",
+        "over",
+    )
 
     def __init__(
         self, decoder: Decoder, *, refused: bool, clocks: Clocks, meter: Meter, told: Callable[[list[Event]], list[Event]]
@@ -86,39 +99,45 @@ class Reading:
         """Whether the answer is at its end: nothing more need be read."""
         self._decoder = decoder
         self._feed = decoder.feed
-        self._received = clocks.received
+        self._clocks = clocks
+        self._arrived = clocks.arrived
+        self._heeds_content = clocks.content_idle is not None
         self._meter = meter
         self._told = told
         self._body_of_error = 0 if refused else None  # bytes
         self._flows = False  # content was handed out: from now on nearly all is deltas
 
-    def take(self, data: bytes, waited: float) -> Sequence[Event]:
-        """The events to hand out now that these bytes have come, after a wait of so many seconds."""
+    def take(self, data: bytes) -> Sequence[Event]:
+        """The wait has brought these bytes: the events to hand out now."""
+        wait = self._arrived()
         meter = self._meter
         meter.bytes += len(data)
         if meter.first_byte is None:
             meter.first_byte = meter.since()
-        elif waited > meter.longest_gap:
-            meter.longest_gap = waited
+        elif wait > meter.longest_gap:
+            meter.longest_gap = wait
         events = self._feed(data)
         if events:
-            self._received(content=True)
+            if self._heeds_content:
+                self._clocks.content()
             if self._flows and type(events[-1]) not in TERMINAL:
                 return events
-        else:
-            self._received()
-        if not events and self._body_of_error is not None:
+        elif self._body_of_error is not None:
             self._body_of_error += len(data)
             if self._body_of_error >= ERROR_BODY_LIMIT:
                 return self._ended(self._decoder.close())
         return self._weighed(events)
 
-    def end(self, error: ProviderError | None, waited: float) -> Sequence[Event]:
-        """The body is at its end, or reading failed, after a wait of so many seconds."""
-        meter = self._meter
-        if waited > meter.longest_gap and meter.first_byte is not None:
-            meter.longest_gap = waited
+    def end(self, error: ProviderError | None) -> Sequence[Event]:
+        """The wait has come to the end of the body, or reading failed: the events to hand out now."""
+        self.leave()
         return self._ended(self._decoder.close(error))
+
+    def leave(self) -> None:
+        """The wait has ended with nothing."""
+        wait = self._clocks.pause()
+        if wait > self._meter.longest_gap and self._meter.first_byte is not None:
+            self._meter.longest_gap = wait
 
     def _ended(self, events: list[Event]) -> Sequence[Event]:
         handed_out = self._weighed(events)

@@ -55,7 +55,7 @@ def test_content_idle_begins_anew_with_content_only(time: Time) -> None:
     clocks.received()
     time.now += 40
     assert clocks.limit() == (10, "content_idle")
-    clocks.received(content=True)
+    clocks.content()
     assert clocks.limit()[1] == "idle"
 
 

@@ -10,7 +10,7 @@ Nothing here imports an event loop or an HTTP client.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from threading import Lock
 from time import monotonic
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -25,6 +25,7 @@ __all__ = [
     "Clocks",
     "HTTPResponse",
     "HeaderList",
+    "PolledResponse",
     "SleepingTransport",
     "Timeouts",
     "Transport",
@@ -146,14 +147,32 @@ class Clocks:
         self._waited += waited
         return waited
 
-    def received(self, *, content: bool = False) -> None:
-        """Bytes of the answer have come: the idle clock starts anew; with `content` the clock of content, too."""
-        since = self._waiting_since
-        waited = self._waited if since is None else self._waited + (self._now() - since)
-        if content or self._phase != "idle":
+    def received(self) -> None:
+        """Bytes of the answer have come: the idle clock starts anew."""
+        waited = self._elapsed()
+        if self._phase != "idle":
             self._phase = "idle"
             self._content_began = waited
         self._phase_began = waited
+
+    def arrived(self) -> float:
+        """The wait is over because bytes have come: `pause` and `received` in one."""
+        since = self._waiting_since
+        if since is None:
+            self.received()
+            return 0.0
+        self._waiting_since = None
+        wait = self._now() - since
+        self._waited = waited = self._waited + wait
+        if self._phase != "idle":
+            self._phase = "idle"
+            self._content_began = waited
+        self._phase_began = waited
+        return wait
+
+    def content(self) -> None:
+        """Content has come."""
+        self._content_began = self._elapsed()
 
     @property
     def total_used(self) -> float:
@@ -228,6 +247,19 @@ class AsyncHTTPResponse(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]: ...
     async def read(self) -> bytes: ...
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class PolledResponse(Protocol):
+    """What an async answer may also offer: its iteration in two steps, so that a driver can wait without a coroutine for each read."""
+
+    def take(self) -> bytes | None:
+        """What has come of the body since the last time, `b""` at its end; None: nothing yet, wait for `arrival()`. Raises as iteration."""
+        ...
+
+    def arrival(self) -> Awaitable[object]:
+        """What to wait for, once, before the next `take`. If the wait is cancelled the answer must be closed."""
+        ...
 
 
 class AsyncTransport(Protocol):

@@ -27,6 +27,7 @@ EVENT_LIMIT = 16 * 1024 * 1024
 """Bytes that one event may have; more is an error, so a peer cannot make us buffer without end."""
 
 _BOM = b"\xef\xbb\xbf"
+_CR = 0x0D  # a number: `in` finds it three times as fast as a string of one byte
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -44,13 +45,14 @@ class EventTooLargeError(ValueError):
 class SSEParser:
     """Feed it bytes in any chunks. After EventTooLargeError it must not be used again."""
 
-    __slots__ = ("_bom", "_buffer", "_data", "_event", "_limit", "_line", "_size", "_skip_lf", "_split_lines")
+    __slots__ = ("_bom", "_buffer", "_data", "_event", "_limit", "_line", "_odd", "_size", "_skip_lf", "_split_lines")
 
     def __init__(self, *, limit: int = EVENT_LIMIT) -> None:
         self._limit = limit
+        self._odd = True  # one of the next two holds
         self._bom = True  # a byte order mark may still come
-        self._buffer = bytearray()  # LF mode: the unfinished event
         self._split_lines = False  # line mode: a CR was seen
+        self._buffer = bytearray()  # LF mode: the unfinished event
         self._line: list[bytes] = []  # line mode: pieces of the unfinished line
         self._skip_lf = False  # line mode: the last byte was CR, so an LF belongs to it
         self._data: list[bytes] = []  # line mode: data lines of the unfinished event
@@ -59,13 +61,18 @@ class SSEParser:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that these bytes complete. Frames without data are not delivered. Raises EventTooLargeError."""
-        if self._bom:
-            chunk = self._strip_bom(chunk)
-        if self._split_lines:
-            return self._feed_lines(chunk)
+        if self._odd:
+            if self._bom:
+                chunk = self._strip_bom(chunk)
+            if self._split_lines:
+                return self._feed_lines(chunk)
         buffer = self._buffer
-        if b"\r" in chunk:
-            self._split_lines = True
+        if not buffer:
+            one = _ONE(chunk)
+            if one is not None and _CR not in chunk and len(chunk) <= self._limit:
+                return [(one[1], one[2])]
+        if _CR in chunk:
+            self._split_lines = self._odd = True
             chunk = bytes(buffer) + chunk
             buffer.clear()
             return self._feed_lines(chunk)
@@ -79,9 +86,6 @@ class SSEParser:
             complete = bytes(memoryview(buffer)[: end + 2])
             del buffer[: end + 2]
         else:
-            one = _ONE(chunk)
-            if one is not None and len(chunk) <= self._limit:
-                return [(one[1], one[2])]
             end = chunk.rfind(b"\n\n")
             if end < 0:
                 buffer += chunk
@@ -191,6 +195,7 @@ class SSEParser:
             self._buffer += start
             return b""
         self._bom = False
+        self._odd = self._split_lines
         return start.removeprefix(_BOM)
 
     def _check(self, size: int) -> None:

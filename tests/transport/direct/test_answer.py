@@ -152,7 +152,7 @@ class TestLimit:
 
 def test_an_interrupt_within_the_parser_passes() -> None:
     class Interrupted(Answer):
-        def on_body(self, data: bytes) -> None:
+        def on_headers_complete(self) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -36,9 +36,9 @@ class Answer:
     __slots__ = (
         "_bodiless",
         "_bytes_of_headers",
-        "_grew",
         "_interim",
         "_limit",
+        "_over_at",
         "_parser",
         "_raw_headers",
         "_since_body",
@@ -51,6 +51,7 @@ class Answer:
         "head",
         "headers",
         "keep_alive",
+        "on_body",
         "pieces",
         "size",
         "status",
@@ -66,7 +67,7 @@ class Answer:
         self.pieces: list[bytes] = []
         """The body's bytes that were not taken yet."""
         self.size = 0
-        """How many they are."""
+        """How many they are, at most: their framing counts, too."""
         self.complete = False
         """Whether the body is at its end."""
         self.ended = False
@@ -76,13 +77,14 @@ class Answer:
         self.excess = False
         """Whether bytes came after the end, or anything else forbids another request on the connection."""
         self.fault: Fault | None = None
+        self.on_body = self.pieces.append
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._limit = max_header_bytes
         self._bodiless = bodiless
         self._raw_headers: list[tuple[bytes, bytes]] = []
         self._bytes_of_headers = 0
         self._since_body = 0
-        self._grew = False
+        self._over_at: int | None = None
         self._interim = False
         self._until_close = False
 
@@ -94,16 +96,16 @@ class Answer:
     def feed(self, data: memoryview | bytes) -> None:
         """Take bytes; nothing of them is kept but copies."""
         parser = self._parser
-        if self.fault is not None or parser is None:
-            return
-        if self.complete:
-            self.excess = True
+        if self.complete or self.fault is not None or parser is None:
+            self.excess = self.excess or self.complete
             return
         if not self.begun:
             self.begun = True
             if data[0] != 0x48:  # the H of HTTP: llhttp would pass over line breaks, and also reads RTSP and ICE
                 self.fault = RemoteProtocolError("not HTTP")
                 return
+        pieces = self.pieces
+        had = len(pieces)
         try:
             parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
@@ -114,13 +116,14 @@ class Answer:
             elif self.fault is None:
                 self.fault = RemoteProtocolError("not HTTP")
                 self.fault.__cause__ = error
-            return
-        if self._grew:
-            self._grew = False
+        if self._over_at is not None:
+            del pieces[self._over_at :]
+        if len(pieces) > had:
+            self.size += len(data)
             self._since_body = 0
-        else:
+        elif self.fault is None:
             self._since_body += len(data)
-            if self._since_body > self._limit and not self.complete and self.fault is None:
+            if self._since_body > self._limit and not self.complete:
                 self.fault = RemoteProtocolError("more header bytes than max_header_bytes")
 
     def eof(self, *, ragged: bool = False) -> None:
@@ -144,7 +147,7 @@ class Answer:
         """The body's bytes that have come since the last time."""
         pieces = self.pieces
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self.pieces = []
+        pieces.clear()  # not another list: the parser appends to this one
         self.size = 0
         return data
 
@@ -152,7 +155,7 @@ class Answer:
         """Nothing more will be fed. Frees the parser, which holds this object as this holds it."""
         self._parser = None
 
-    # ---- called by the parser
+    # ---- called by the parser, which calls `on_body`, a list's own `append`, without a step of Python
 
     def on_message_begin(self) -> None:
         if self.complete:
@@ -161,18 +164,18 @@ class Answer:
     def on_status(self, reason: bytes) -> None:
         self._bytes_of_headers += len(reason)
         if not self.complete and self.fault is None and _CONTROL.search(reason):
-            self.fault = RemoteProtocolError("a control character in the status line")
+            self._refuse("a control character in the status line")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.complete or self.fault is not None:
             return
         self._bytes_of_headers += len(name) + len(value) + 4
         if self._bytes_of_headers > self._limit:
-            self.fault = RemoteProtocolError("more header bytes than max_header_bytes")
+            self._refuse("more header bytes than max_header_bytes")
         elif not self.head:
             self._raw_headers.append((name, value))
         elif name.lower() in _FRAMING:
-            self.fault = RemoteProtocolError("a trailer that would frame the body")
+            self._refuse("a trailer that would frame the body")
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -185,12 +188,12 @@ class Answer:
         codings = [raw[at][1].rstrip(b" ").lower() for at, name in enumerate(names) if name == "transfer-encoding"]
         # `chunked` and a tab: llhttp does not take it for chunked, others do; such a body could be read in two ways
         if parser.get_http_version() not in _VERSIONS or codings not in ([], [b"chunked"]):
-            self.fault = RemoteProtocolError("a version or transfer coding that was not asked for")
+            self._refuse("a version or transfer coding that was not asked for")
             return
         if status < 200:
             self._interim = True
             if status < 100 or status == _SWITCHING:
-                self.fault = RemoteProtocolError("a status that cannot be")
+                self._refuse("a status that cannot be")
             return
         self.status, self.headers, self.head = status, headers, True
         closing = any(name == "connection" and "close" in headers[at][1].lower() for at, name in enumerate(names))
@@ -198,16 +201,21 @@ class Answer:
         self._bytes_of_headers = 0
         self._until_close = "content-length" not in names and not codings and status not in _BODILESS
         if self._bodiless:  # llhttp would wait for a body
-            self.complete, self.keep_alive = True, False
-
-    def on_body(self, data: bytes) -> None:
-        if not self.complete and self.fault is None:
-            self.pieces.append(data)
-            self.size += len(data)
-            self._grew = True
+            self.keep_alive = False
+            self._end()
 
     def on_message_complete(self) -> None:
         if self._interim:
             self._interim = False
-        elif self.fault is None:
-            self.complete = True
+        elif self.fault is None and not self.complete:
+            self._end()
+
+    # ---- what comes after this in the same bytes is not of the body
+
+    def _end(self) -> None:
+        self.complete = True
+        self._over_at = len(self.pieces)
+
+    def _refuse(self, text: str) -> None:
+        self.fault = RemoteProtocolError(text)
+        self._over_at = len(self.pieces)

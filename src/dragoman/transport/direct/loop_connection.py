@@ -15,6 +15,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, TypeAlias
 from weakref import WeakSet
 
@@ -44,10 +45,10 @@ class LoopConnection(asyncio.BufferedProtocol):
         "_armed",
         "_buffer",
         "_closed",
+        "_future",
         "_handshake",
         "_loop",
         "_on_end",
-        "_paused",
         "_plain",
         "_sock",
         "_timer",
@@ -61,6 +62,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         "expired",
         "key",
         "lost",
+        "paused",
     )
 
     def __init__(
@@ -80,7 +82,11 @@ class LoopConnection(asyncio.BufferedProtocol):
         """The clock that ended a wait."""
         self.lost: Fault | None = None
         """How the connection ended, if it did."""
+        self.paused = False
+        """Whether the socket is not being read, since the consumer has not taken what there is."""
         self._loop = loop
+        stock = getattr(type(loop), "create_future", None) is asyncio.BaseEventLoop.create_future
+        self._future: Callable[[], asyncio.Future[None]] = partial(asyncio.Future, loop=loop) if stock else loop.create_future
         self._sock = sock
         self._buffer = buffer
         self._plain = plain
@@ -92,7 +98,6 @@ class LoopConnection(asyncio.BufferedProtocol):
         self._wants: Wants = "head"
         self._timer: asyncio.TimerHandle | None = None
         self._armed = False
-        self._paused = False
         self._write_paused = False
         self._closed = False
         _connections.add(self)
@@ -106,7 +111,7 @@ class LoopConnection(asyncio.BufferedProtocol):
     def rest(self) -> None:
         """The call has ended; the connection waits for the next one."""
         self.answer = self.clocks = None
-        if self._paused:
+        if self.paused:
             self._resume()
 
     async def send(self, data: memoryview) -> None:
@@ -144,7 +149,7 @@ class LoopConnection(asyncio.BufferedProtocol):
 
     def resume(self) -> None:
         """The consumer has taken what there was."""
-        if self._paused:
+        if self.paused:
             self._resume()
 
     @property
@@ -193,37 +198,31 @@ class LoopConnection(asyncio.BufferedProtocol):
         """Wait until there is something to take of the body or it is at its end ("body"), the head has come ("head"), or the peer takes
         more of the request ("write"); for a fault in any case. Raises Stopped; cancellation passes, and closes the connection.
         """
-        try:
-            await self.arrival(wants)
-        except asyncio.CancelledError:
-            self.abort()
-            raise
-        self.arrived()
-
-    def arrival(self, wants: Wants) -> asyncio.Future[None]:
-        """What `wait` waits for, for a caller that awaits it itself: it then asks `arrived`, or if it is cancelled calls `abort`.
-
-        Raises Stopped.
-        """
         clocks = self.clocks
         assert clocks is not None
         if clocks.aborted:
             raise Stopped
-        if not self._armed or wants != self._wants:
-            self._wants = wants
-            self._arm(clocks)
-        self._waiter = waiter = self._loop.create_future()
-        return waiter
-
-    def arrived(self) -> None:
-        """The wait is over. Raises Stopped if it was ended."""
-        if self.expired is not None or (self.clocks is not None and self.clocks.aborted):
+        try:
+            await self.arrival(wants)
+        except BaseException:  # the task is being cancelled
+            self.abort()
+            raise
+        if clocks.aborted or self.expired is not None:
             raise Stopped
 
-    def _arm(self, clocks: Clocks) -> None:
+    def arrival(self, wants: Wants) -> asyncio.Future[None]:
+        """What `wait` waits for, for a caller that awaits it itself: it then has to look what has happened."""
+        if not self._armed or wants != self._wants:
+            self._wants = wants
+            self._arm()
+        self._waiter = waiter = self._future()
+        return waiter
+
+    def _arm(self) -> None:
         """See to it that the timer goes off no later than the clocks allow. It may go off too early: then it asks them again."""
+        assert self.clocks is not None
         self._armed = True
-        seconds, _ = clocks.limit()
+        seconds, _ = self.clocks.limit()
         if seconds is None:
             return
         deadline = self._loop.time() + seconds
@@ -240,7 +239,7 @@ class LoopConnection(asyncio.BufferedProtocol):
             return  # the next wait sets it again
         seconds, phase = self.clocks.limit()
         if seconds is None or seconds > 0:
-            self._arm(self.clocks)
+            self._arm()
         else:
             self.expired = phase
             self._wake(force=True)
@@ -264,7 +263,7 @@ class LoopConnection(asyncio.BufferedProtocol):
                 waiter.set_result(None)
 
     def _resume(self) -> None:
-        self._paused = False
+        self.paused = False
         if self._transport is not None and not self._closed:
             self._transport.resume_reading()
 
@@ -279,24 +278,34 @@ class LoopConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         data = self._buffer[:nbytes]
-        answer, tls = self.answer, self._tls
-        if self._handshake is not None:
-            self._step(data)
-        elif answer is None:
-            if not self._still_idle(data):
+        answer = self.answer
+        if answer is None or self._handshake is not None:
+            if self._handshake is not None:
+                self._step(data)
+            elif not self._still_idle(data):
                 self.abort()
+            return
+        if self._tls is None:
+            answer.feed(data)
         else:
-            if tls is None:
-                answer.feed(data)
-            else:
-                self._decrypt(tls, data, answer)
-            if self._waiter is not None:
-                if self.clocks is not None:
-                    self.clocks.received()
-                self._wake()
-            if answer.size > BODY_LIMIT and not self._paused and not self._closed and self._transport is not None:
-                self._paused = True
-                self._transport.pause_reading()
+            self._decrypt(self._tls, data, answer)
+        waiter = self._waiter
+        if waiter is not None and self._wants == "body" and answer.pieces:  # as nearly always
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+        else:
+            self._came(answer)
+
+    def _came(self, answer: Answer) -> None:
+        """Bytes of the answer have come, but they may not be what is waited for."""
+        if self._waiter is not None:
+            if self.clocks is not None:
+                self.clocks.received()
+            self._wake()
+        if answer.size > BODY_LIMIT and not self.paused and not self._closed and self._transport is not None:
+            self.paused = True
+            self._transport.pause_reading()
 
     def _still_idle(self, data: memoryview) -> bool:
         """Whether bytes that nobody asked for are TLS's own: a session ticket, a key update."""

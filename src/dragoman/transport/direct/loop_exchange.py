@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import ssl
 import warnings
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from itertools import chain
 from threading import Lock
 from weakref import ref
@@ -247,6 +247,21 @@ class LoopExchange:
 
     async def __anext__(self) -> bytes:
         """The next bytes. Raises as `Transport` says; after `close`, StopAsyncIteration."""
+        while (data := self.take()) is None:
+            try:
+                await self.arrival()
+            except BaseException:  # the task is being cancelled
+                self._reading = False
+                self._let_go(finished=False)
+                raise
+            self._clocks.received()
+        if not data:
+            raise StopAsyncIteration
+        return data
+
+    def take(self) -> bytes | None:
+        """See `PolledResponse`."""
+        self._reading = False
         answer = self._answer
         while not self._over:
             if self._unpacker is not None:
@@ -255,37 +270,33 @@ class LoopExchange:
                         return data
                 except Fault as error:
                     raise self._failed(error) from _cause(error)
+            connection = self._connection
+            assert connection is not None
             if answer.pieces:
                 data = answer.take()
-                if self._connection is not None:
-                    self._connection.resume()
+                if connection.paused:
+                    connection.resume()
                 if self._unpacker is None:
                     return data
                 self._unpacked = self._unpacker.unpack(data)
             elif answer.complete:
                 self._end()
+            elif answer.fault is not None or connection.lost is not None or connection.expired is not None or self._clocks.aborted:
+                fault = answer.fault or connection.lost or Stopped()
+                raise self._failed(fault) from _cause(fault)
             else:
-                connection = self._connection
-                assert connection is not None
-                fault: Fault | None = answer.fault or connection.lost
-                if fault is None:
-                    self._reading = True
-                    try:
-                        await connection.arrival("body")
-                        connection.arrived()
-                    except Fault as error:
-                        fault = error
-                    except BaseException:  # the task is being cancelled
-                        self._let_go(finished=False)
-                        raise
-                    finally:
-                        self._reading = False
-                if fault is not None and not self._over:
-                    raise self._failed(fault) from _cause(fault)
+                return None
         if self._cut or (self._clocks.aborted and not self._finished):
             self._cut = False
             raise aborted()
-        raise StopAsyncIteration
+        return b""
+
+    def arrival(self) -> Awaitable[None]:
+        """See `PolledResponse`."""
+        connection = self._connection
+        assert connection is not None
+        self._reading = True
+        return connection.arrival("body")
 
     async def read(self) -> bytes:
         """The rest of the body, whole."""
