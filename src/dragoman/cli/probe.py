@@ -15,7 +15,8 @@ from dragoman.cli.tracing import tracing
 from dragoman.event import Event
 from dragoman.request import Effort, Request, ThinkingConfig
 from dragoman.storage import to_json
-from dragoman.stream import IteratorSource, Stream
+from dragoman.sources import IteratorSource
+from dragoman.stream import Stream
 
 __all__ = ["probe"]
 
