@@ -14,8 +14,8 @@ from dragoman.cli.terminal import Screen
 from dragoman.cli.tracing import tracing
 from dragoman.event import Event
 from dragoman.request import Effort, Request, ThinkingConfig
-from dragoman.storage import to_json
 from dragoman.sources import IteratorSource
+from dragoman.storage import to_json
 from dragoman.stream import Stream
 
 __all__ = ["probe"]
