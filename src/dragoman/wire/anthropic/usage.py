@@ -7,6 +7,7 @@ afterwards has no stated lifetime and is `cache_write_other`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -15,22 +16,15 @@ from dragoman.wire.json_values import as_list, as_object, as_string, is_object
 
 __all__ = ["WireUsage", "usage_of"]
 
-_KNOWN = frozenset(
-    {
-        "input_tokens",
-        "output_tokens",
-        "cache_creation_input_tokens",
-        "cache_read_input_tokens",
-        "cache_creation",
-        "output_tokens_details",
-        "server_tool_use",
-        "service_tier",
-        "speed",
-        "inference_geo",
-        "iterations",
-        "cost",
-    }
-)
+_COUNTS = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cache_creation_input_tokens": "",  # the total, of which the split is a part
+    "cache_read_input_tokens": "cache_read",
+}
+"""The wire's plain counts, and the field that each becomes."""
+
+_WORDS = {"service_tier": "service_tier", "speed": "speed", "inference_geo": "inference_geo"}
 _SPLIT = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 
 
@@ -55,33 +49,72 @@ class WireUsage:
 
 def usage_of(raw: dict[str, Any]) -> Usage:
     """One usage object of the wire. Counts that are no whole numbers are left in `extra`."""
-    split = as_object(raw.get("cache_creation"))
-    write_5m, write_1h = (_count(split.get(key)) for key in _SPLIT)
-    total_write = _count(raw.get("cache_creation_input_tokens"))
-    extra = {key: value for key, value in raw.items() if key not in _KNOWN and value is not None}
-    rest = {key: value for key, value in split.items() if key not in _SPLIT and value is not None}
-    if rest:
-        extra["cache_creation"] = rest
-    if any(_odd(raw.get(key)) for key in ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")):
+    fields: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    written, odd = 0, False
+    for key, value in raw.items():
+        if value is None:
+            continue
+        if key in _COUNTS:
+            count = _count(value)
+            odd = odd or (count is not value and _odd(value))
+            if name := _COUNTS[key]:
+                fields[name] = count
+            else:
+                written = count
+        elif key in _WORDS:
+            fields[_WORDS[key]] = as_string(value)
+        elif key in _TABLES:
+            _TABLES[key](value, fields, extra)
+        else:
+            extra[key] = value
+    split = fields.get("cache_write_5m", 0) + fields.get("cache_write_1h", 0)
+    if written > split:
+        fields["cache_write_other"] = written - split
+    if odd:
         extra = dict(raw)
-    details = as_object(raw.get("output_tokens_details"))
-    return Usage(
-        input=_count(raw.get("input_tokens")),
-        output=_count(raw.get("output_tokens")),
-        reasoning=_count(details.get("thinking_tokens")),
-        cache_read=_count(raw.get("cache_read_input_tokens")),
-        cache_write_5m=write_5m,
-        cache_write_1h=write_1h,
-        cache_write_other=max(0, total_write - write_5m - write_1h),
-        server_tools={key: _count(value) for key, value in as_object(raw.get("server_tool_use")).items() if value is not None},
-        iterations=[_iteration(as_object(item)) for item in as_list(raw.get("iterations"))],
-        details={f"output.{key.removesuffix('_tokens')}": _count(n) for key, n in details.items() if key != "thinking_tokens" and n},
-        reported_cost=_money(raw.get("cost")),
-        service_tier=as_string(raw.get("service_tier")),
-        speed=as_string(raw.get("speed")),
-        inference_geo=as_string(raw.get("inference_geo")),
-        extra={"anthropic": extra} if extra else {},
-    )
+    if extra:
+        fields["extra"] = {"anthropic": extra}
+    return Usage(**fields)
+
+
+def _creation(value: object, fields: dict[str, Any], extra: dict[str, Any]) -> None:
+    split = as_object(value)
+    fields["cache_write_5m"], fields["cache_write_1h"] = (_count(split.get(key)) for key in _SPLIT)
+    if rest := {key: item for key, item in split.items() if key not in _SPLIT and item is not None}:
+        extra["cache_creation"] = rest
+
+
+def _output_details(value: object, fields: dict[str, Any], extra: dict[str, Any]) -> None:
+    del extra
+    details = as_object(value)
+    fields["reasoning"] = _count(details.get("thinking_tokens"))
+    fields["details"] = {f"output.{key.removesuffix('_tokens')}": _count(n) for key, n in details.items() if key != "thinking_tokens" and n}
+
+
+def _server_tools(value: object, fields: dict[str, Any], extra: dict[str, Any]) -> None:
+    del extra
+    fields["server_tools"] = {key: _count(n) for key, n in as_object(value).items() if n is not None}
+
+
+def _iterations(value: object, fields: dict[str, Any], extra: dict[str, Any]) -> None:
+    del extra
+    fields["iterations"] = [_iteration(as_object(item)) for item in as_list(value)]
+
+
+def _cost(value: object, fields: dict[str, Any], extra: dict[str, Any]) -> None:
+    del extra
+    fields["reported_cost"] = _money(value)
+
+
+_TABLES: dict[str, Callable[[object, dict[str, Any], dict[str, Any]], None]] = {
+    "cache_creation": _creation,
+    "output_tokens_details": _output_details,
+    "server_tool_use": _server_tools,
+    "iterations": _iterations,
+    "cost": _cost,
+}
+"""What is more than a number or a word, and who reads it."""
 
 
 def _iteration(item: dict[str, Any]) -> Iteration:
