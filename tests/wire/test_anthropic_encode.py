@@ -438,6 +438,13 @@ def test_two_calls_of_one_turn_with_one_id_are_answered_in_order() -> None:
     assert [(block["tool_use_id"], block["content"]) for block in turns[2]["content"]] == [("x", "1"), ("dgm1-", "3"), ("dgm2-x", "2")]
 
 
+def test_a_message_that_is_dropped_parts_no_turn_and_no_ids() -> None:
+    first, second = assistant(ToolUse("x", "f", {})), assistant(ToolUse("x", "g", {}))
+    turns = turns_of("a", first, system(" "), second, user(ToolResult("x", "1"), ToolResult("x", "2")))
+    assert [block["id"] for block in turns[1]["content"]] == ["x", "dgm2-x"]
+    assert [(block["tool_use_id"], block["content"]) for block in turns[2]["content"]] == [("x", "1"), ("dgm2-x", "2")]
+
+
 def test_an_id_that_looks_like_a_rewritten_one_is_told_apart() -> None:
     turns = turns_of(
         "a", assistant(ToolUse(".", "f", {}), ToolUse("dgm1-_2e", "g", {})), user(ToolResult("dgm1-_2e", "2"), ToolResult(".", "1"))

@@ -93,7 +93,7 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
         if (origin is not None and (origin.wire != WIRE or rules.thinking_prefix_bound)) or not w.replays_thinking:
             origins.enter(message)
         merges = writer == role and mergeable and not own
-        if not merges:
+        if writer == "assistant" and not merges:  # a system message that is dropped parts no turn
             w.ids.turn = w.message
         if writer == "system":
             w.content = message.content
