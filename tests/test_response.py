@@ -146,9 +146,15 @@ def test_a_sum_starts_from_an_empty_usage(all_: list[Usage]) -> None:
     assert sum(all_, Usage()).input == sum(usage.input for usage in all_)
 
 
+def test_sum_needs_no_empty_usage_to_start_from() -> None:
+    assert sum([ONE, ONE]) == ONE + ONE
+
+
 def test_a_usage_adds_to_nothing_else() -> None:
     with pytest.raises(TypeError):
         ONE + 1  # type: ignore[operator]
+    with pytest.raises(TypeError):
+        1 + ONE
 
 
 def test_tables_given_are_copied() -> None:

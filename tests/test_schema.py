@@ -267,6 +267,16 @@ def test_an_output_format_is_made_of_a_type() -> None:
     assert OutputFormat.of(Point, name="p").name == "p"
 
 
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("Page[int]", "page_int"), ("Größe", "gr_e"), ("名前", "output"), ("A" * 40, "_".join("a" * 32))],
+)
+def test_the_name_of_a_format_is_one_that_every_dialect_takes(given: str, name: str) -> None:
+    made = msgspec.defstruct("Made", [("x", int)])
+    made.__name__ = given
+    assert OutputFormat.of(made).name == name
+
+
 # ---- typed answers
 
 

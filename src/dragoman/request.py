@@ -6,6 +6,7 @@ sent; a provider's own defaults apply where the request says nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 Effort = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 CacheMode = Literal["explicit", "auto", "provider", "off"]
 
 
@@ -136,11 +138,12 @@ class OutputFormat(Value, frozen=True):
     def of(cls, type: type[Any], *, name: str = "") -> OutputFormat:
         """The format of a msgspec Struct, a dataclass or a pydantic model; read the answer with `response.parse(type)`.
 
-        Objects are closed and all properties required, keywords that providers refuse move into the description.
+        Objects are closed and all properties required, keywords that providers refuse move into the description. The name, if none is
+        given, is the type's in letters, digits, `_` and `-`, at most 64, as the dialects that want one demand.
         """
         from dragoman.schema import output_schema
 
-        return cls(output_schema(type), name=name or snake_case(type.__name__))
+        return cls(output_schema(type), name=name or _NO_NAME.sub("_", snake_case(type.__name__))[:64].strip("_") or "output")
 
 
 class Tenant(Value, frozen=True):

@@ -132,6 +132,10 @@ class Usage(Value, frozen=True, kw_only=True):
             extra=_merged(self.extra, other.extra),
         )
 
+    def __radd__(self, other: int) -> Usage:
+        """Lets `sum(usages)` begin with its 0; any other number is no usage."""
+        return self if other == 0 else NotImplemented
+
 
 _NOTHING = Usage()
 
