@@ -17,6 +17,7 @@ from dragoman import (
     Image,
     Message,
     Opaque,
+    Origin,
     Parts,
     ProviderTool,
     RedactedThinking,
@@ -98,6 +99,29 @@ def test_provider_adds_the_top_level_mark() -> None:
 )
 def test_a_mark_that_its_block_cannot_carry_moves_to_the_nearest_before(blocks: list[Any], place: str) -> None:
     assert marks("q", assistant(*blocks), user(tool_result("toolu_1", "r"))) == {place: SHORT}
+
+
+MARKED: dict[str, Any] = {"extra": {"anthropic": {"cache_control": SHORT}}}
+ELSEWHERE = Origin("google", "gemini-9", "gemini")
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        assistant(Thinking("t", **MARKED), "a"),
+        Message("assistant", [Thinking("t", signature="s", **MARKED), Text("a")], origin=ELSEWHERE),
+        Message("assistant", [RedactedThinking("d", **MARKED), Text("a")], origin=ELSEWHERE),
+    ],
+)
+def test_the_mark_of_thinking_that_is_left_out_moves_too(turn: Message) -> None:
+    assert marks("q", turn, "r") == {"m0[0]": SHORT}
+    assert marks("q", turn, "r", cache="off") == {}
+
+
+def test_the_mark_of_thinking_that_is_sent_as_text_stays() -> None:
+    turn = assistant("a", Thinking("t", **MARKED))
+    assert marks("q", turn, "r", foreign_thinking="text") == {"m1[1]": SHORT}
+    assert marks("q", turn, "r", foreign_thinking="text", cache="off") == {}
 
 
 def test_thinking_keeps_its_place_when_its_mark_moves() -> None:

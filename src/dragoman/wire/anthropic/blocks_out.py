@@ -120,18 +120,29 @@ def _thinking(w: Writer, block: Thinking) -> WireBlock | None:
         return _unmarked(w, wire, block, block.extra) if block.extra else wire
     if w.thinking_as_text and not _is_blank(block.text):
         w.note("thinking_as_text", "thinking that cannot be sent back as thinking is sent as text", block)
-        return {"type": "text", "text": block.text}
-    w.note("thinking_left_out", THINKING_LEFT_OUT, block)
-    return None
+        mark = _mark_of(block) if w.keep_marks else None
+        return {"type": "text", "text": block.text, **({} if mark is None else {"cache_control": mark})}
+    return _thinking_left_out(w, block)
 
 
 def _redacted_thinking(w: Writer, block: RedactedThinking) -> WireBlock | None:
     if not w.replays_thinking:
-        w.note("thinking_left_out", THINKING_LEFT_OUT, block)
-        return None
+        return _thinking_left_out(w, block)
     w.signed.append((w.message, block))
     wire: WireBlock = {"type": "redacted_thinking", "data": block.data}
     return _unmarked(w, wire, block, block.extra) if block.extra else wire
+
+
+def _thinking_left_out(w: Writer, block: Thinking | RedactedThinking) -> WireBlock | None:
+    w.note("thinking_left_out", THINKING_LEFT_OUT, block)
+    mark = _mark_of(block)
+    return None if mark is None else w.moved_mark(mark)
+
+
+def _mark_of(block: Thinking | RedactedThinking) -> WireBlock | None:
+    """The mark that a block has which our model gives none: what a client sent all the same."""
+    mark: WireBlock | None = block.extra.get(WIRE, {}).get("cache_control")
+    return mark
 
 
 def _tool_use(w: Writer, block: ToolUse) -> WireBlock:
