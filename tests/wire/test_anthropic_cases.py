@@ -412,6 +412,42 @@ def test_each_wording_of_an_overflow_is_one() -> None:
         assert type(api_error(400, message)) is ContextOverflowError, message
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Prompt is too long",
+        "prompt too long",
+        "messages: input length and max_tokens exceed context limit: 1 + 2 > 2",
+        "The request exceeds the context window of this model",
+        "request exceeds model context window",
+        "input exceeded the model's maximum context length",
+        "context length exceeded",
+        "the context window was exceeded by 12 tokens",
+        "This model's maximum prompt length is 131072 but the request contains 200001 tokens.",
+        "the request exceeds the available context size, try increasing it",
+    ],
+)
+def test_so_are_its_neighbours(message: str) -> None:
+    assert type(api_error(400, message)) is ContextOverflowError
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "messages.0.content: string too long",
+        "tools.0.description is too long",
+        "stop_sequences: list is too long",
+        "context_management: unknown field",
+        "the context of the tool call is missing",
+        "max_tokens: 9000 is too large for this model",
+        "metadata.user_id: string should have at most 256 characters",
+        "image exceeds 5 MB maximum",
+    ],
+)
+def test_what_else_can_be_too_long_is_no_overflow(message: str) -> None:
+    assert type(api_error(400, message)) is InvalidRequestError
+
+
 @pytest.mark.parametrize("identity", ["continuedev/continue#6080", "entropy-research/Devon#88"])
 def test_an_overflow_by_its_message_is_not_retried(identity: str) -> None:
     error = http(identity)
