@@ -1,8 +1,8 @@
 """How providers say that a conversation is too long. There is no common code, so the wordings are a table, with what they must not match.
 
 Seen: Anthropic and Bedrock ("prompt is too long", "Input is too long for requested model"), OpenAI, OpenRouter and sglang ("maximum
-context length"), xAI ("maximum prompt length"), Gemini ("input token count … exceeds the maximum number of tokens allowed"), llama.cpp ("exceeds the available
-context size"). A complaint about `max_tokens` alone is a wrong parameter, not a long conversation.
+context length"), xAI ("maximum prompt length"), Gemini ("input token count … exceeds the maximum number of tokens allowed"), llama.cpp
+("exceeds the available context size"). A complaint about `max_tokens` alone is a wrong parameter, not a long conversation.
 """
 
 from __future__ import annotations
