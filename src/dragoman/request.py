@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 Effort = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 CacheMode = Literal["explicit", "auto", "provider", "off"]
 
 
@@ -143,7 +142,7 @@ class OutputFormat(Value, frozen=True):
         """
         from dragoman.schema import output_schema
 
-        return cls(output_schema(type), name=name or _NO_NAME.sub("_", snake_case(type.__name__))[:64].strip("_") or "output")
+        return cls(output_schema(type), name=name or re.sub(r"[^a-zA-Z0-9_-]+", "_", snake_case(type.__name__))[:64].strip("_") or "output")
 
 
 class Tenant(Value, frozen=True):
