@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -91,6 +93,24 @@ def test_an_interrupt_while_starting_is_exit_code_130(monkeypatch: pytest.Monkey
 
 
 # ---- models
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
+def test_an_output_that_cannot_be_written_is_exit_code_2() -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run([*COMMAND, "models"], stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=TIMEOUT, check=False)
+    assert (done.returncode, done.stderr.decode()) == (2, "dragoman: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("arguments", [["models"], ["--version"], ["models", "nothing-is-called-so"]], ids=" ".join)
+@pytest.mark.skipif(os.name != "posix", reason="closes descriptors in a POSIX shell")
+def test_closed_outputs_disturb_nothing(arguments: list[str]) -> None:
+    command = shlex.join([*COMMAND, *arguments])
+    done = subprocess.run(["/bin/sh", "-c", f"{command} >&- 2>&-"], env=environment(), timeout=TIMEOUT, check=False)
+    assert done.returncode == (2 if "nothing-is-called-so" in arguments else 0)
 
 
 def test_models_lists_what_the_catalogue_knows() -> None:

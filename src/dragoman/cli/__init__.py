@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from os import devnull
 
 __all__ = ["main"]
 
@@ -15,6 +16,9 @@ NEEDED = ("typer", "rich")
 
 def main() -> None:
     """Run the command line; the entry point of the script `dragoman`. Always ends in SystemExit."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # whoever started us had closed it
+            setattr(sys, name, open(devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123  # for as long as we run
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
         sys.stderr.write(f"dragoman: the command line needs {' and '.join(missing)}: pip install 'dragoman[cli]'\n")

@@ -38,12 +38,20 @@ def guarded(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  # what is left to flush at exit has nowhere to go
+        _write_nowhere()
         return READER_GONE
+    except OSError as error:  # commands say of their own files which one it was; this is a full disk under our output
+        _write_nowhere()
+        return _say(f"the output cannot be written: {error.strerror or error}", MISUSED)
     return code
 
 
-def _say(error: Exception, code: int) -> int:
+def _write_nowhere() -> None:
+    """What is left to flush at exit has nowhere to go."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+
+
+def _say(error: Exception | str, code: int) -> int:
     sys.stdout.flush()
     sys.stderr.write(f"dragoman: {error}\n")
     return code
