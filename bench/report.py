@@ -274,7 +274,7 @@ def _plots(results: Results) -> Iterator[tuple[str, str]]:
 
 
 def _kind(who: str) -> str:
-    return "floor" if who in ("bare", "raw") else "ours" if who in _OURS else "peer"
+    return "floor" if who in ("bare", "callbacks", "raw") else "ours" if who in _OURS else "peer"
 
 
 if __name__ == "__main__":

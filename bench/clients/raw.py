@@ -1,7 +1,8 @@
 """The floor: the answer off a socket with nothing made of it. What any client costs beyond this is its own.
 
-Two readers. The raw reader takes the HTTP chunks apart, as it must to have the bytes of the events, and decodes nothing; it is what ratios
-are taken over. With BENCH_BARE it does not even do that: it only receives, until what came ends like an answer.
+Three readers. The raw reader takes the HTTP chunks apart, as it must to have the bytes of the events, and decodes nothing; on an event
+loop it hands them to a task that iterates over them, as every reader for coroutines must. With BENCH_CALLBACKS it does all in the callback
+of the socket, and only the end wakes a task. With BENCH_BARE the chunks are not taken apart: it receives until the answer is at its end.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from material import Answer
 
 _BARE = bool(os.environ.get("BENCH_BARE"))
+_CALLBACKS = _BARE or bool(os.environ.get("BENCH_CALLBACKS"))
 _HEAD_END = b"\r\n\r\n"
 _END = b"\r\n0\r\n\r\n"
 _BUFFER = 256 * 1024
@@ -106,8 +108,9 @@ class _Connection(asyncio.BufferedProtocol):
 
     def __init__(self) -> None:
         self.first = 0.0
-        self._reader: _Chunks | _Bytes | None = None
+        self._reader: Any = None
         self._done: asyncio.Future[bytes] | None = None
+        self._waiter: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
@@ -119,6 +122,19 @@ class _Connection(asyncio.BufferedProtocol):
         self._transport.write(request)
         return self._done
 
+    async def iterate(self, request: bytes) -> bytes:
+        """Send, and hand every read's events to this task."""
+        loop = asyncio.get_running_loop()
+        done, whole = self.ask(request), []
+        pieces = self._reader.pieces
+        while pieces or not done.done():
+            if not pieces:
+                self._waiter = loop.create_future()
+                await self._waiter
+            whole.append(b"".join(pieces))
+            pieces.clear()
+        return b"".join(whole)
+
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
         return self.view
@@ -127,7 +143,11 @@ class _Connection(asyncio.BufferedProtocol):
         self.first = self.first or perf_counter()
         reader, done = self._reader, self._done
         if reader is not None and done is not None and reader.feed(bytes(self.view[:nbytes])):
-            done.set_result(reader.whole())
+            done.set_result(reader.whole() if _CALLBACKS else b"")
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            waiter.set_result(None)
 
 
 class Client:
@@ -164,7 +184,7 @@ class Client:
         else:
             host, port = self._address
             _, connection = await asyncio.get_running_loop().create_connection(_Connection, host, port, ssl=self._tls)
-        data = await connection.ask(_request(model, stream=stream))
+        data = await (connection.ask if _CALLBACKS else connection.iterate)(_request(model, stream=stream))
         self._idle.append(connection)
         return data, connection.first
 

@@ -7,7 +7,7 @@ when that is over. No event loop is imported: the async transport offers what ha
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
 from threading import Event as Flag
 from typing import Any
 
@@ -16,7 +16,7 @@ from dragoman.errors import ConnectionFailedError, ProviderError
 from dragoman.event import Event
 from dragoman.reading import Reading
 from dragoman.response import RateLimits, Timing
-from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, PolledResponse, SleepingTransport, Transport
+from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, PolledResponse, SleepingTransport, Transport, can_be_polled
 
 __all__ = ["AsyncCallSource", "CallSource"]
 
@@ -61,11 +61,6 @@ class _SourceBase:
         except StopIteration:
             return None
 
-    def _left(self) -> None:
-        """A wait was broken off."""
-        if self._reading is not None:
-            self._reading.leave()
-
     def _came(self, reading: Reading, data: bytes, error: ProviderError | OSError | None = None) -> Sequence[Event]:
         """The wait is over: bytes, the end of the body (no bytes), or an error. The events to hand out."""
         if self._aborted:
@@ -109,7 +104,8 @@ class CallSource(_SourceBase):
                 if self._aborted:
                     return ()
         except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
-            self._left()
+            if self._reading is not None:
+                self._reading.leave()
             self.abort()
             raise
 
@@ -170,58 +166,97 @@ class CallSource(_SourceBase):
 
 
 class AsyncCallSource(_SourceBase):
-    """The driver for an event loop."""
+    """The driver for an event loop. `pull` is made of `poll` and `arrival`, which a stream uses itself: where the transport offers
+    the same (see `PolledResponse`), nothing but the consumer's own coroutines has to be woken when bytes come.
+    """
 
     def __init__(self, call: Call, transport: AsyncTransport) -> None:
         super().__init__(call)
         self._transport = transport
         self._response: AsyncHTTPResponse | None = None
         self._body: AsyncIterator[bytes] | None = None
-        self._polled: PolledResponse | None = None  # the same, for quicker reading
-        self._pulling = False
+        self._polled: PolledResponse | None = None  # the body, if it can be polled
+        self.arrival: Awaitable[object]
+        """After a `poll` that gave None: what to wait for. If the wait is cancelled the source must be aborted and closed."""
+        self._ready: Sequence[Event] | None = None  # what `_go_on` has found
+        self._going_on = False
 
     async def pull(self) -> Sequence[Event]:
         """Go on until there are events. None: the call is over, or was aborted."""
-        self._pulling = True
         try:
-            while True:
+            while (events := self.poll()) is None:
+                await self.arrival
+        except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
+            self.abort()
+            await self.close()
+            raise
+        return events
+
+    def poll(self) -> Sequence[Event] | None:
+        """The events that are there; none: the call is over, or was aborted. None: await `arrival`, and ask again."""
+        reading, polled = self._reading, self._polled
+        while reading is not None and polled is not None and not self._aborted:
+            try:
+                data = polled.take()
+            except (ProviderError, OSError) as error:
+                events = self._came(reading, b"", error)
+            else:
+                if data is None:
+                    self._call.clocks.resume()
+                    self.arrival = polled.arrival
+                    return None
+                events = reading.take(data) if data else self._came(reading, data)
+                if reading.over:
+                    self._reading = None
+            if events:
+                return events
+            reading = self._reading
+        ready, self._ready = self._ready, None
+        if ready is None:
+            self.arrival = self._go_on()
+        return ready
+
+    async def _go_on(self) -> None:
+        """Carry out steps, and read what cannot be polled, until there are events or a body to poll."""
+        self._going_on = True
+        try:
+            while self._ready is None and not self._aborted:
                 reading = self._reading
                 if reading is None:
                     step = self._next_step()
                     if step is None:
-                        return ()
-                    if type(step) is Emit:
-                        return step.events
-                    await self._carry_out(step)
-                else:  # not in a coroutine of its own: that would be one more to wake at every event
-                    polled, body = self._polled, self._body
-                    assert body is not None
-                    self._call.clocks.resume()
-                    try:
-                        if polled is not None:
-                            while (data := polled.take()) is None:
-                                await polled.arrival()
-                        else:
-                            while not (data := await body.__anext__()):
-                                pass
-                    except StopAsyncIteration:
-                        events = self._came(reading, b"")
-                    except (ProviderError, OSError) as error:
-                        events = self._came(reading, b"", error)
+                        self._ready = ()
+                    elif type(step) is Emit:
+                        self._ready = step.events
                     else:
-                        events = self._came(reading, data)
-                    if events:
-                        return events
-                if self._aborted:
-                    return ()
+                        await self._carry_out(step)
+                elif self._polled is not None:
+                    return
+                else:
+                    self._ready = await self._read(reading) or None
         except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
-            self._left()
             self.abort()
             raise
         finally:
-            self._pulling = False
+            self._going_on = False
             if self._aborted:
+                self._ready = ()
                 await self._release()
+
+    async def _read(self, reading: Reading) -> Sequence[Event]:
+        """Read once."""
+        body = self._body
+        assert body is not None
+        data = b""
+        self._call.clocks.resume()
+        try:
+            while not data:
+                data = await anext(body)
+        except StopAsyncIteration:
+            pass
+        except (ProviderError, OSError) as error:
+            return self._came(reading, b"", error)
+        return self._came(reading, data)
 
     async def _carry_out(self, step: Step) -> None:
         try:
@@ -233,8 +268,8 @@ class AsyncCallSource(_SourceBase):
                     finally:
                         clocks.pause()
                     self._body = aiter(response)
-                    self._polled = response if isinstance(response, PolledResponse) else None
                     self._reply = Head(response.status, response.headers)
+                    self._polled = response if can_be_polled(response) else None
                 case Body(reading):
                     self._reading = reading
                 case Release():
@@ -260,10 +295,12 @@ class AsyncCallSource(_SourceBase):
 
     def abort(self) -> None:
         """Stop at once, without waiting: the transport shuts the connection."""
+        if not self._aborted and self._reading is not None:
+            self._reading.leave()
         self._aborted = True
         self._call.clocks.abort()
 
     async def close(self) -> None:
-        """Wait until the connection is shut. A pull under way in another task does it itself."""
-        if not self._pulling:
+        """Wait until the connection is shut. What goes on in another task does it itself."""
+        if not self._going_on:
             await self._release()

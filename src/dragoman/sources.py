@@ -5,15 +5,15 @@ The HTTP drivers (`driver.py`) are sources, too.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from time import monotonic, time
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from dragoman.event import Event, Failed, MessageStop, Retrying
 from dragoman.reading import is_content
 from dragoman.response import RateLimits, Timing
 
-__all__ = ["AsyncIteratorSource", "AsyncSource", "IteratorSource", "Source"]
+__all__ = ["AsyncIteratorSource", "AsyncSource", "IteratorSource", "PolledSource", "Source", "can_be_polled"]
 
 
 class Source(Protocol):
@@ -42,6 +42,24 @@ class AsyncSource(Protocol):
     async def pull(self) -> Sequence[Event]: ...
     def abort(self) -> None: ...
     async def close(self) -> None: ...
+
+
+class PolledSource(Protocol):
+    """What an async source may also offer: its `pull` in two steps, so that a stream can wait without a coroutine for each event."""
+
+    @property
+    def arrival(self) -> Awaitable[object]:
+        """After a `poll` that gave None: what to wait for, once, before the next one. If the wait is cancelled, abort and close."""
+        ...
+
+    def poll(self) -> Sequence[Event] | None:
+        """The next events, as `pull`; None: there are none yet, await `arrival`."""
+        ...
+
+
+def can_be_polled(source: object) -> TypeGuard[PolledSource]:
+    """Whether a source is a `PolledSource`."""
+    return hasattr(source, "poll")
 
 
 class _Measured:

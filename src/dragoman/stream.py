@@ -24,7 +24,7 @@ from dragoman.hooks import CallSpan, Unfinished
 from dragoman.message import Message, Text
 from dragoman.reading import is_content
 from dragoman.response import RateLimits, Response, StopReason, Timing, Usage
-from dragoman.sources import AsyncSource, Source
+from dragoman.sources import AsyncSource, Source, can_be_polled
 
 __all__ = ["AsyncStream", "Stream"]
 
@@ -303,11 +303,13 @@ class AsyncStream(_StreamBase):
     def __init__(self, source: AsyncSource, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
         super().__init__(raises=raises, span=span)
         self._source = source
+        self._polled = source if can_be_polled(source) else None
 
     def __aiter__(self) -> AsyncStream:
         return self
 
     async def __anext__(self) -> Event:
+        polled = self._polled
         while True:
             for event in self._batch:
                 try:
@@ -321,8 +323,13 @@ class AsyncStream(_StreamBase):
                 raise StopAsyncIteration
             if not self._opened:
                 self._open()
+            batch: Sequence[Event] | None
             try:
-                batch = await self._source.pull()
+                if polled is None:
+                    batch = await self._source.pull()
+                else:
+                    while (batch := polled.poll()) is None:
+                        await polled.arrival
             except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
                 await self.aclose()
                 raise

@@ -287,7 +287,8 @@ def scripted_in_time(turns: list[tuple[float, Event]], clock: FrozenClock, monke
     script = [event for _, event in turns]
     times = iter([at for at, _ in turns])
     monkeypatch.setattr("dragoman.stream.monotonic", lambda: clock.seconds)
-    monkeypatch.setattr("dragoman.stream.time", lambda: 1_700_000_000.0)
+    monkeypatch.setattr("dragoman.sources.monotonic", lambda: clock.seconds)
+    monkeypatch.setattr("dragoman.sources.time", lambda: 1_700_000_000.0)
 
     def turn(event: Event) -> None:
         del event

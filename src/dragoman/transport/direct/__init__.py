@@ -59,7 +59,7 @@ class DirectTransport:
         verify: bool | ssl.SSLContext = True,
         trust_env: bool = True,
         max_connections: int | None = None,
-        max_keepalive_connections: int | None = 100,
+        max_keepalive_connections: int | None = 1000,
         keepalive_expiry: float | None = 60.0,
         max_header_bytes: int = 64 * 1024,
     ) -> None:
@@ -118,7 +118,7 @@ class AsyncDirectTransport:
         verify: bool | ssl.SSLContext = True,
         trust_env: bool = True,
         max_connections: int | None = None,
-        max_keepalive_connections: int | None = 100,
+        max_keepalive_connections: int | None = 1000,
         keepalive_expiry: float | None = 60.0,
         max_header_bytes: int = 64 * 1024,
     ) -> None:

@@ -146,6 +146,8 @@ class LoopExchange:
         self._options = options
         self._clocks = clocks
         self._answer = Answer(options.max_header_bytes, bodiless=outgoing.bodiless)
+        self.arrival: Awaitable[object]
+        """See `PolledResponse`."""
         self._connection: LoopConnection | None = None
         self._connecting: asyncio.Timeout | None = None
         self._unpacker: Unpacker | None = None
@@ -249,7 +251,7 @@ class LoopExchange:
         """The next bytes. Raises as `Transport` says; after `close`, StopAsyncIteration."""
         while (data := self.take()) is None:
             try:
-                await self.arrival()
+                await self.arrival
             except BaseException:  # the task is being cancelled
                 self._reading = False
                 self._let_go(finished=False)
@@ -285,18 +287,13 @@ class LoopExchange:
                 fault = answer.fault or connection.lost or Stopped()
                 raise self._failed(fault) from _cause(fault)
             else:
+                self._reading = True
+                self.arrival = connection.arrival("body")
                 return None
         if self._cut or (self._clocks.aborted and not self._finished):
             self._cut = False
             raise aborted()
         return b""
-
-    def arrival(self) -> Awaitable[None]:
-        """See `PolledResponse`."""
-        connection = self._connection
-        assert connection is not None
-        self._reading = True
-        return connection.arrival("body")
 
     async def read(self) -> bytes:
         """The rest of the body, whole."""

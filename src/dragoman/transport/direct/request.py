@@ -10,10 +10,12 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 from dragoman.errors import ConfigError
+from dragoman.value import Secret
 from dragoman.wire.base import HTTPRequest
 
 __all__ = ["Key", "Outgoing"]
@@ -47,34 +49,50 @@ class Outgoing:
         """Raises ConfigError for a URL, method or header that cannot be sent; it names a header but never its value."""
         if not _METHOD.fullmatch(request.method) or request.method == "CONNECT":
             raise ConfigError(f"the method {request.method!r} cannot be sent: it must be upper-case letters, and not CONNECT")
-        try:
-            url = urlsplit(request.url)
-            port = url.port
-            host = _ascii_host(url.hostname or "")
-        except ValueError as error:  # UnicodeError is one
-            raise ConfigError("base_url is not a URL: give one like https://host") from error
-        if url.scheme not in _DEFAULT_PORTS or not host:
-            raise ConfigError(f"base_url must be http:// or https:// with a host, not {url.scheme or 'nothing'}://")
-        bracketed = f"[{host}]" if ":" in host else host
-        if port is None:
-            port = _DEFAULT_PORTS[url.scheme]
-        authority = bracketed if port == _DEFAULT_PORTS[url.scheme] else f"{bracketed}:{port}"
-        target = quote(url.path, safe=_PATH_SAFE) or "/"
-        if url.query:
-            target += "?" + quote(url.query, safe=_QUERY_SAFE)
-        lines = [f"{request.method} {target} HTTP/1.1", *_headers(request, authority)]
-        names = {name.lower() for name in request.headers}
-        if url.username is not None and "authorization" not in names:
-            login = f"{unquote(url.username)}:{unquote(url.password or '')}"
-            lines.append("authorization: Basic " + base64.b64encode(login.encode()).decode())
+        to = _destination(request.url)
+        lines = [f"{request.method} {to.target} HTTP/1.1", *_headers(request, to)]
         head = "\r\n".join([*lines, "", ""]).encode("ascii")
-        return cls((url.scheme == "https", host, port), f"{bracketed}:{port}", head, request.body, request.method == "HEAD")
+        return cls(to.key, to.where, head, request.body, request.method == "HEAD")
 
     def __repr__(self) -> str:
         return f"Outgoing({self.where}, {len(self.body)} bytes)"
 
 
-def _headers(request: HTTPRequest, authority: str) -> list[str]:
+class _Destination(NamedTuple):
+    """What a URL says."""
+
+    key: Key
+    where: str
+    authority: str
+    target: str
+    login: Secret
+
+
+@lru_cache(maxsize=64)  # a provider calls few, again and again
+def _destination(url: str) -> _Destination:
+    """Raises ConfigError for a URL that nothing can be sent to."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        host = _ascii_host(parts.hostname or "")
+    except ValueError as error:  # UnicodeError is one
+        raise ConfigError("base_url is not a URL: give one like https://host") from error
+    if parts.scheme not in _DEFAULT_PORTS or not host:
+        raise ConfigError(f"base_url must be http:// or https:// with a host, not {parts.scheme or 'nothing'}://")
+    bracketed = f"[{host}]" if ":" in host else host
+    if port is None:
+        port = _DEFAULT_PORTS[parts.scheme]
+    authority = bracketed if port == _DEFAULT_PORTS[parts.scheme] else f"{bracketed}:{port}"
+    target = quote(parts.path, safe=_PATH_SAFE) or "/"
+    if parts.query:
+        target += "?" + quote(parts.query, safe=_QUERY_SAFE)
+    login = Secret()
+    if parts.username is not None:
+        login = Secret(base64.b64encode(f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()).decode())
+    return _Destination((parts.scheme == "https", host, port), f"{bracketed}:{port}", authority, target, login)
+
+
+def _headers(request: HTTPRequest, to: _Destination) -> list[str]:
     given: dict[str, str] = {}
     for name, value in request.headers.items():
         if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
@@ -85,13 +103,15 @@ def _headers(request: HTTPRequest, authority: str) -> list[str]:
     length = str(len(request.body))
     if given.get("content-length", length) != length:
         raise ConfigError(f"the header 'content-length' does not fit the body of {length} bytes: leave it out")
-    lines = [] if "host" in given else [f"host: {authority}"]
+    lines = [] if "host" in given else [f"host: {to.authority}"]
     lines += [f"{name}: {value}" for name, value in request.headers.items()]
     if "content-length" not in given and (request.body or request.method in ("POST", "PUT", "PATCH")):
         lines.append(f"content-length: {length}")
     if "accept-encoding" not in given:
         streams = given.get("accept", "").startswith("text/event-stream")
         lines.append(f"accept-encoding: {'identity' if streams else _ENCODINGS}")
+    if to.login and "authorization" not in given:
+        lines.append(f"authorization: Basic {to.login}")
     return lines
 
 
