@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn, Self, SupportsIndex, TypeAlias
 
 from msgspec.structs import force_setattr, replace
@@ -11,7 +11,23 @@ from dragoman.errors import ConfigError, ProviderError
 from dragoman.value import NOT_PICKLED, Secret, Value
 from dragoman.wire.base import HTTPRequest
 
-__all__ = ["Credentials", "CredentialsSource", "HeaderAuth", "NoAuth"]
+__all__ = ["Credentials", "CredentialsSource", "HeaderAuth", "NoAuth", "concealed", "names_a_secret"]
+
+_SECRET_NAMES = ("auth", "key", "token", "secret", "cookie", "password")
+
+
+def names_a_secret(header: str) -> bool:
+    """Whether a header's name says that its value is not for other eyes."""
+    header = header.lower()
+    return any(word in header for word in _SECRET_NAMES)
+
+
+def concealed(headers: Mapping[str, str]) -> dict[str, str]:
+    """The same headers, those that name a secret as a `Secret`."""
+    return {
+        name: Secret(value) if names_a_secret(name) and isinstance(value, str) else value  # pyright: ignore[reportUnnecessaryIsInstance]
+        for name, value in headers.items()
+    }
 
 
 class Credentials(Value, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.auth import names_a_secret
 from dragoman.errors import AuthError, PermissionDeniedError, ProviderError
 from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop, Retrying
 from dragoman.reading import Meter, Reading
@@ -81,9 +82,6 @@ class Emit(msgspec.Struct, frozen=True):
 
 
 Step: TypeAlias = Send | Body | Release | Sleep | Emit
-
-_SECRET_NAMES = ("auth", "key", "token", "secret", "cookie", "password")
-"""In a header's name, they say that its value is not for other eyes."""
 
 
 class Call:
@@ -236,9 +234,5 @@ class Call:
     def _secrets(self) -> list[str]:
         """What the auth put on the request, whatever it is, and what the caller put there under a name that speaks of secrets."""
         plain = self._request.headers
-        values = [
-            value
-            for name, value in self._authorized.headers.items()
-            if plain.get(name) != value or any(word in name.lower() for word in _SECRET_NAMES)
-        ]
+        values = [value for name, value in self._authorized.headers.items() if plain.get(name) != value or names_a_secret(name)]
         return [*values, *(value.removeprefix("Bearer ") for value in values)]

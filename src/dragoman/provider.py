@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex, runtime_checkable
 from urllib.parse import urlsplit
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
-from dragoman.auth import NoAuth
+from dragoman.auth import NoAuth, concealed
 from dragoman.call import Call, Clock
 from dragoman.driver import AsyncCallSource, CallSource
 from dragoman.errors import ConfigError, InvalidInputError
@@ -178,6 +178,9 @@ class Defaults(Value, frozen=True, kw_only=True):
     betas: Sequence[str] = ()
     headers: dict[str, str] = {}
     extra_body: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "headers", concealed(self.headers))
 
     def __repr__(self) -> str:
         return f"Defaults(model={self.model!r}, headers={list(self.headers)}, extra_body={list(self.extra_body)})"

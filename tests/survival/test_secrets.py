@@ -295,6 +295,16 @@ def test_reprs_say_what_a_thing_is_and_nothing_it_holds() -> None:
         assert secret not in texts
 
 
+def test_a_header_of_the_provider_whose_name_speaks_of_a_secret_is_one() -> None:
+    provider = Anthropic(api_key=KEY, model="m", headers={"X-Gateway-Token": GATEWAY, "x-team": "blue"})
+    prepared = provider.prepare(Request("Hello"))
+    assert GATEWAY not in repr(prepared) + repr(provider.http_request(Request("Hello")).headers)
+    assert prepared.extra_headers == {"X-Gateway-Token": GATEWAY, "x-team": "blue"}
+    assert "blue" in repr(prepared)
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(provider.defaults)
+
+
 def test_rich_shows_no_more_of_a_thing_than_its_repr() -> None:
     provider = Anthropic(api_key=KEY, headers={"x-gateway-token": GATEWAY}, model="m", extra_body={"note": PROMPT})
     signed = HeaderAuth(Credentials(api_key=KEY)).apply(provider.http_request(Request("Hello")))
