@@ -230,7 +230,7 @@ def test_http2_does_not_say_the_key_at_debug_either(way: str, caplog: pytest.Log
 
 
 @WAYS
-@pytest.mark.parametrize("name", ["closed-before-answer", "cut-after-head", "not-http", "no-first-byte"])
+@pytest.mark.parametrize("name", ["closed-before-answer", "cut-after-head"])
 def test_no_traceback_with_local_variables_shows_a_key(name: str, way: str) -> None:
     with open_scenario(SCENARIOS[name]) as server:
         timeouts = Timeouts(**{**TIMEOUTS, **SCENARIOS[name].timeouts})
