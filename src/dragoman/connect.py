@@ -6,11 +6,11 @@ be a wire of another package, found through the entry point group `dragoman.wire
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from dragoman.auth import Credentials, HeaderAuth, NoAuth
+from dragoman.auth import Credentials, HeaderAuth, NoAuth, concealed
 from dragoman.errors import ConfigError
 from dragoman.names import CHAT_HOSTS, RESPONSES_HOSTS, default_model_for, split_name
 from dragoman.provider import Defaults, HTTPProvider, ProviderBase
@@ -62,6 +62,8 @@ def connect(name: str | None = None, **settings: Any) -> ProviderBase:
     for secret in ("api_key", "auth_token"):
         if isinstance(settings.get(secret), str):
             settings[secret] = Secret(settings[secret])  # for the sake of tracebacks that show local variables
+    if isinstance(settings.get("headers"), Mapping):
+        settings["headers"] = concealed(settings["headers"])
     if name is None:
         name = Environment().first("DRAGOMAN_DEFAULT_MODEL")
         if not name:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from dragoman.auth import Credentials, CredentialsSource, HeaderAuth, NoAuth
+from dragoman.auth import Credentials, CredentialsSource, HeaderAuth, NoAuth, concealed
 from dragoman.errors import ConfigError
 from dragoman.hooks import TelemetrySetting
 from dragoman.names import default_model_for
@@ -69,7 +69,7 @@ class Anthropic(HTTPProvider):
     ) -> None:
         from dragoman.wire.anthropic import AnthropicWire
 
-        api_key, auth_token = _concealed(api_key), _concealed(auth_token)
+        api_key, auth_token, headers = _concealed(api_key), _concealed(auth_token), concealed(headers)
         environment = Environment()
         environment.flag("DRAGOMAN_TRACE_LLM_CONTENT")  # read again by the telemetry; a bad value is reported here
         if credentials is not None and (api_key or auth_token):
@@ -98,7 +98,7 @@ class Anthropic(HTTPProvider):
                 stop_sequences=stop_sequences,
                 cache=cache,
                 betas=betas,
-                headers=dict(headers),
+                headers=headers,
                 extra_body=dict(extra_body),
             ),
             timeouts=timeouts or environment.timeouts(),
@@ -195,7 +195,7 @@ class OpenAIChat(_OpenAI):
         from dragoman.wire.openai_chat import CONNECT, Endpoint, OpenAIChatWire
         from dragoman.wire.openai_chat.hosts import host_of
 
-        api_key = _concealed(api_key)
+        api_key, headers = _concealed(api_key), concealed(headers)
         environment = Environment()
         wire = OpenAIChatWire(dialect or (host_of(base_url) or "generic" if base_url else "openai"))
         row = wire.dialect
@@ -216,7 +216,7 @@ class OpenAIChat(_OpenAI):
                 top_p=top_p,
                 top_k=top_k,
                 stop_sequences=stop_sequences,
-                headers=dict(headers),
+                headers=headers,
                 extra_body=dict(extra_body),
             ),
             timeouts=timeouts or environment.timeouts() or WITHOUT_SIGNS_OF_LIFE,
@@ -263,7 +263,7 @@ class OpenAIResponses(_OpenAI):
         from dragoman.wire.openai_chat.hosts import host_of
         from dragoman.wire.openai_responses import OpenAIResponsesWire
 
-        api_key = _concealed(api_key)
+        api_key, headers = _concealed(api_key), concealed(headers)
         environment = Environment()
         provider = provider or (host_of(base_url) or "openai-compatible" if base_url else "openai")
         wire = OpenAIResponsesWire(provider=provider, max_tokens=max_tokens)
@@ -281,7 +281,7 @@ class OpenAIResponses(_OpenAI):
                 model=model or default_model_for(name or f"{provider}-responses", environment),
                 temperature=temperature,
                 top_p=top_p,
-                headers=dict(headers),
+                headers=headers,
                 extra_body=dict(extra_body),
             ),
             timeouts=timeouts or environment.timeouts() or WITHOUT_SIGNS_OF_LIFE,
