@@ -217,6 +217,14 @@ def test_serve_faults_on_a_port_that_is_taken_is_exit_code_2() -> None:
     assert f"cannot listen on 127.0.0.1:{server.port}" in outcome.err
 
 
+def test_a_scenario_with_tls_says_which_package_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trustme", None)
+    outcome = invoke("serve-faults", "--scenario", "wrong-certificate")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "scenario wrong-certificate: test certificates need trustme: pip install trustme" in outcome.err
+
+
 # ---- local
 
 

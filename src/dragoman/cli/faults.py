@@ -33,6 +33,8 @@ def serve_scenario(name: str, *, host: str, port: int) -> int:
 
     try:
         serve(name, host=host, port=port, started=started)
+    except ImportError as error:  # the scenarios with TLS need a package that makes certificates
+        raise UsageError(f"scenario {name}: {error}") from error
     except OSError as error:
         raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
     return INTERRUPTED
