@@ -37,7 +37,9 @@ def running(now: Callable[[], float] = monotonic, **timeouts: float | None) -> C
 
 
 class Asked:
-    """A clock that tells when it was looked at: whoever asks for a limit is about to wait."""
+    """A clock that tells when it was looked at: whoever asks for a limit is about to wait. With a limit that stays the same it may not be
+    asked at every wait, so give a `total`.
+    """
 
     def __init__(self) -> None:
         self._event = Event()

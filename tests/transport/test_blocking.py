@@ -187,7 +187,7 @@ class TestConnection:
     def test_is_closed_by_close_also_while_it_is_read(self, transport: HTTPX2Transport) -> None:
         asked = Asked()
         with WireServer([Answer(body=[b"x", Stall()])]) as server:
-            response = transport.send(request_to(server), running(asked))
+            response = transport.send(request_to(server), running(asked, total=60))
             next(iter(response))
             asked.arm()
             waiting = in_thread(lambda: next(response))
@@ -457,7 +457,7 @@ class TestAbortFromAnotherThread:
     def test_close_alone_ends_it_too(self, transport: HTTPX2Transport) -> None:
         asked = Asked()
         with WireServer([Answer(body=[b"x", Stall()])]) as server:
-            response = transport.send(request_to(server), running(asked))
+            response = transport.send(request_to(server), running(asked, total=60))
             next(iter(response))
             asked.arm()
             waiting = in_thread(lambda: list(response))
@@ -606,7 +606,7 @@ class TestFailure:
             assert server.requests[0].header("authorization") == "Basic dXNlcjpodW50ZXIy"
 
     def test_keyboard_interrupt_passes_and_shuts_the_connection(self, transport: HTTPX2Transport) -> None:
-        clocks = running()
+        clocks = running(total=60)
 
         def interrupt() -> None:
             raise KeyboardInterrupt

@@ -100,6 +100,11 @@ class Clocks:
                 left, phase = total, "total"
         return (None if left is None else max(left, 0.0)), phase
 
+    @property
+    def steady(self) -> bool:
+        """Whether each wait from now on may take as long as any other: only `idle` runs, and begins anew with each."""
+        return self._phase == "idle" and self.content_idle is None and self.total is None
+
     def connected(self) -> None:
         """A connection is there (new or from the pool): the wait for the first byte begins."""
         if self._phase == "connect":
@@ -159,16 +164,12 @@ class Clocks:
     def arrived(self) -> float:
         """The wait is over because bytes have come: `pause` and `received` in one."""
         since = self._waiting_since
-        if since is None:
+        if since is None or self._phase != "idle":
             self.received()
-            return 0.0
+            return self.pause()
         self._waiting_since = None
         wait = self._now() - since
-        self._waited = waited = self._waited + wait
-        if self._phase != "idle":
-            self._phase = "idle"
-            self._content_began = waited
-        self._phase_began = waited
+        self._waited = self._phase_began = self._waited + wait
         return wait
 
     def content(self) -> None:

@@ -2,7 +2,8 @@
 
 Every wait is one `recv` or `send` with the time that the call's clocks leave. The socket's timeout is lazy: it is set only when it is
 longer than the clocks allow or much shorter, since setting it costs a system call; a wait that ends too early looks at the clocks and
-goes on. TLS stands beside the socket, not in it, so that each of its waits is such a wait, too.
+goes on. While each wait may take as long as the one before, they are not even asked. TLS stands beside the socket, not in it, so that
+each of its waits is such a wait, too.
 
 A socket is shut (`shutdown`, which wakes a blocked read) rather than closed from outside: closing a descriptor does not wake its
 reader, and the number may already belong to another connection. Name look-up and connect run in a short-lived thread of their own,
@@ -64,6 +65,7 @@ class SocketConnection:
         self._sock = sock
         self._tls: TLS | None = None
         self._timeout: float | None = 0.0
+        self._allowed: Clocks | None = None  # the clocks by which every wait may take as long as the socket's timeout
         self._lock = Lock()
         self._shut = False
         self._closed = False
@@ -159,10 +161,12 @@ class SocketConnection:
 
     def _recv(self, buffer: memoryview, clocks: Clocks) -> int:
         while True:
-            self._allow(clocks)
+            if self._allowed is not clocks:
+                self._allow(clocks)
             try:
                 return self._sock.recv_into(buffer)
             except TimeoutError as error:
+                self._allowed = None
                 if error.errno is not None:  # ETIMEDOUT: the connection itself
                     raise
             except BlockingIOError:  # a timeout of 0
@@ -189,14 +193,15 @@ class SocketConnection:
         if seconds is None:
             if timeout is not None:
                 self._set_timeout(None)
-            return
-        if seconds <= 0:
+        elif seconds <= 0:
             self.expired = phase
             raise Stopped
-        if timeout is None or timeout > seconds or timeout < seconds / 2:
+        elif timeout is None or timeout > seconds or timeout < seconds / 2:
             self._set_timeout(seconds if seconds < _EXACT else seconds * _EARLY)
+        self._allowed = clocks if clocks.steady else None
 
     def _set_timeout(self, seconds: float | None) -> None:
+        self._allowed = None
         self._sock.settimeout(seconds)
         self._timeout = seconds
 

@@ -168,40 +168,34 @@ class ThreadExchange:
             if self._clocks.aborted and not self._finished:
                 raise aborted()
             raise StopIteration
+        answer, connection, clocks = self._answer, self._connection, self._clocks
+        assert connection is not None
         try:
-            data = self._more()
+            while not clocks.aborted:
+                if self._unpacker is not None and (data := next(self._unpacked, b"")):
+                    return data
+                if answer.pieces:
+                    data = answer.take()
+                    if self._unpacker is None:
+                        return data
+                    self._unpacked = self._unpacker.unpack(data)
+                elif answer.complete:
+                    if self._unpacker is not None:
+                        self._unpacker.finish()
+                    self._let_go(finished=True)
+                    raise StopIteration
+                elif answer.fault is not None:
+                    raise answer.fault
+                else:
+                    connection.receive(answer, clocks)
+            raise Stopped
+        except StopIteration:
+            raise
         except Fault as error:
             raise self._failed(error) from _cause(error)
         except BaseException:  # KeyboardInterrupt in the middle of a read
             self._let_go(finished=False)
             raise
-        if not data:
-            self._let_go(finished=True)
-            raise StopIteration
-        return data
-
-    def _more(self) -> bytes:
-        """Bytes of the content, `b""` at its end."""
-        answer, connection = self._answer, self._connection
-        while True:
-            if self._clocks.aborted:
-                raise Stopped
-            if self._unpacker is not None and (data := next(self._unpacked, b"")):
-                return data
-            if answer.pieces:
-                data = answer.take()
-                if self._unpacker is None:
-                    return data
-                self._unpacked = self._unpacker.unpack(data)
-            elif answer.complete:
-                if self._unpacker is not None:
-                    self._unpacker.finish()
-                return b""
-            elif answer.fault is not None:
-                raise answer.fault
-            else:
-                assert connection is not None
-                connection.receive(answer, self._clocks)
 
     def read(self) -> bytes:
         """The rest of the body, whole."""

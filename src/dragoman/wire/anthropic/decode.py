@@ -102,7 +102,7 @@ _Delta: TypeAlias = _TextDelta | _InputDelta | _ThinkingDelta | _SignatureDelta
 """Every frequent delta is a piece of text, under a name of its own."""
 
 
-class _BlockDelta(msgspec.Struct, tag="content_block_delta"):
+class _BlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
     index: int
     delta: _TextDelta | _InputDelta | _ThinkingDelta | _SignatureDelta
 
