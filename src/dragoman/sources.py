@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from time import monotonic, time
 from typing import Protocol, TypeGuard
 
+from dragoman.errors import ProviderError
 from dragoman.event import Event, Failed, MessageStop, Retrying
 from dragoman.reading import is_content
 from dragoman.response import RateLimits, Timing
@@ -101,6 +102,12 @@ class _Measured:
         if isinstance(event, MessageStop | Failed):
             self._finished = since
 
+    def _failed(self, error: ProviderError) -> Failed:
+        """A failure that a provider raised, as the event that it should have handed out: so the call ends as any other that fails."""
+        failed = Failed(error)
+        self._mark(failed)
+        return failed
+
 
 class IteratorSource(_Measured):
     """A source over any iterator of events; its `close` method, if it has one, is called on abort."""
@@ -112,9 +119,12 @@ class IteratorSource(_Measured):
     def pull(self) -> Sequence[Event]:
         """The next event."""
         self._begin()
-        for event in self._events:
-            self._mark(event)
-            return [event]
+        try:
+            for event in self._events:
+                self._mark(event)
+                return [event]
+        except ProviderError as error:
+            return [self._failed(error)]
         return []
 
     def abort(self) -> None:
@@ -134,9 +144,12 @@ class AsyncIteratorSource(_Measured):
     async def pull(self) -> Sequence[Event]:
         """The next event."""
         self._begin()
-        async for event in self._events:
-            self._mark(event)
-            return [event]
+        try:
+            async for event in self._events:
+                self._mark(event)
+                return [event]
+        except ProviderError as error:
+            return [self._failed(error)]
         return []
 
     def abort(self) -> None:

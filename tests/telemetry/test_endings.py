@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from dragoman import (
     OverloadedError,
     ProtocolError,
     ProviderError,
+    RateLimitedError,
     Request,
     RetryPolicy,
     Text,
@@ -31,9 +32,11 @@ from dragoman import (
 )
 from dragoman.errors import KINDS, RequestTimeoutError, UnsupportedStopError
 from dragoman.event import Event, Retrying
+from dragoman.provider import ProviderBase
 from dragoman.testing import ScriptedProvider, WireServer
 from dragoman.testing.answer import Answer, Gate, Reset, Stall, Wait
 from dragoman.testing.anthropic import anthropic_error, anthropic_events, anthropic_stream
+from dragoman.transport import Timeouts
 from tests.shared import case, needs_cases
 from tests.telemetry.recorder import Recorder
 
@@ -270,6 +273,34 @@ def test_events_that_just_end_are_an_incomplete_stream(recorder: Recorder) -> No
     with pytest.raises(IncompleteStreamError):
         provider.complete(HI)
     ended_as_failed(recorder, "incomplete_stream")
+
+
+class Raising(ProviderBase):
+    """Raises its failure in the middle instead of handing it out as the last event."""
+
+    name = "raising"
+
+    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Iterator[Event]:
+        yield from BEGUN
+        raise RateLimitedError("slow down")
+
+    async def aevents(
+        self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None
+    ) -> AsyncIterator[Event]:
+        for event in BEGUN:
+            yield event
+        raise RateLimitedError("slow down")
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_failure_that_a_provider_raises_is_a_failure_with_what_had_come(recorder: Recorder, is_async: bool) -> None:
+    provider = Raising()
+    provider.telemetry = recorder.telemetry()
+    with pytest.raises(RateLimitedError) as caught:
+        asyncio.run(provider.acomplete(HI)) if is_async else provider.complete(HI)
+    ended_as_failed(recorder, "rate_limited")
+    assert caught.value.partial is not None
+    assert caught.value.partial.text
 
 
 @pytest.mark.parametrize("kind", KINDS)
