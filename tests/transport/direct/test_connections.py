@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.errors import ConfigError, ConnectionFailedError, ProtocolError, ProviderError, RequestTimeoutError
 from dragoman.testing import Answer, Close, Raw, Stall, WireServer
-from dragoman.transport.direct import AsyncDirectTransport, DirectTransport, loop_connection, socket_connection
+from dragoman.transport.direct import AsyncDirectTransport, DirectTransport, loop_dialing, socket_connection
 from dragoman.transport.direct.addresses import literal, ordered
 from dragoman.transport.direct.answer import Answer as Incoming
 from dragoman.transport.direct.loop_connection import LoopConnection
@@ -94,7 +94,7 @@ class TestAddresses:
         """`api.example` has the loopback address once per port."""
         entries = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: entries)
-        for module in (loop_connection, socket_connection):
+        for module in (loop_dialing, socket_connection):
             monkeypatch.setattr(module, "HAPPY_EYEBALLS_DELAY", 0.01)
 
     @BOTH

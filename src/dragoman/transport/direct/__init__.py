@@ -22,7 +22,7 @@ from dragoman.transport.direct.options import Options
 from dragoman.wire.base import HTTPRequest
 
 if TYPE_CHECKING:
-    from dragoman.transport.direct.loop_exchange import LoopExchanges
+    from dragoman.transport.direct.loop_exchanges import LoopExchanges
     from dragoman.transport.direct.thread_exchange import ThreadExchanges
 
 __all__ = ["AsyncDirectTransport", "DirectTransport"]
@@ -140,7 +140,7 @@ class AsyncDirectTransport:
 
     async def sleep(self, seconds: float, clocks: Clocks) -> None:
         """Wait so many seconds, at most until `clocks.abort()`."""
-        from dragoman.transport.direct.loop_exchange import sleep
+        from dragoman.transport.direct.loop_pool import sleep
 
         await sleep(seconds, clocks)
 
@@ -154,7 +154,7 @@ class AsyncDirectTransport:
         exchanges = self._exchanges
         if exchanges is not None and self._pid == os.getpid():
             return exchanges
-        from dragoman.transport.direct.loop_exchange import LoopExchanges
+        from dragoman.transport.direct.loop_exchanges import LoopExchanges
 
         if self._pid != os.getpid():
             _of_the_parent.append(exchanges)

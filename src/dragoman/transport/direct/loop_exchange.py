@@ -1,9 +1,5 @@
 """The calls on an asyncio loop: one request sent, its answer handed out, its connection let go.
 
-Each loop has connections of its own, which the loop itself closes at its end: an async generator that is waiting in a loop is closed by
-the loop's `shutdown_asyncgens` (which `asyncio.run` calls), and ours closes the connections then. A loop that was closed without that
-step is found by the next call from another loop, and its sockets are dropped silently.
-
 Closing never waits for the peer, and works while the task that asks for it is being cancelled: it is one step, `abort`, which asyncio
 carries out in its next turn. Only for the end of a complete message `close` waits, for `FAREWELL` at most.
 """
@@ -13,126 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-import warnings
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from itertools import chain
-from threading import Lock
+from collections.abc import Awaitable, Iterator
 from weakref import ref
 
-from dragoman.errors import ConfigError, DragomanError
+from dragoman.errors import DragomanError
 from dragoman.transport import Clocks, HeaderList
 from dragoman.transport.direct.answer import Answer
 from dragoman.transport.direct.content import Unpacker, unpacker_for
 from dragoman.transport.direct.faults import ClosedHere, Fault, ReadError, RemoteProtocolError, WriteError
-from dragoman.transport.direct.loop_connection import LoopConnection, Stopped, connected
-from dragoman.transport.direct.options import DRAIN_LIMIT, FAREWELL, READ_SIZE, Options
-from dragoman.transport.direct.pool import Pool
+from dragoman.transport.direct.loop_connection import LoopConnection, Stopped
+from dragoman.transport.direct.loop_dialing import connected
+from dragoman.transport.direct.loop_pool import OfLoop, call_on, close_all
+from dragoman.transport.direct.options import DRAIN_LIMIT, FAREWELL, Options
 from dragoman.transport.direct.request import Outgoing
-from dragoman.transport.direct.tls import context_for, plain_buffer
+from dragoman.transport.direct.tls import context_for
 from dragoman.transport.failure import Progress, aborted, failure
-from dragoman.wire.base import HTTPRequest
 
-__all__ = ["LoopExchange", "LoopExchanges", "sleep"]
-
-
-def call_on(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
-    """Run `function` on the loop: now, if we are on it, else as soon as it turns. Any thread; nothing happens if it is closed."""
-    try:
-        here = asyncio.get_running_loop() is loop
-    except RuntimeError:
-        here = False
-    if here:
-        function()
-        return
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(function)
-
-
-class OfLoop:
-    """The connections of one loop, and the buffers that they share."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, options: Options, keeper: Callable[[Pool[LoopConnection]], AsyncGenerator[None, None]]
-    ) -> None:
-        self.loop = loop
-        self.pool: Pool[LoopConnection] = Pool(options)
-        self.buffer = memoryview(bytearray(READ_SIZE))
-        self.plain = plain_buffer()
-        self._keeper = keeper(self.pool)
-
-    async def begin(self) -> None:
-        await anext(self._keeper)
-
-    def close(self) -> None:
-        """Close all connections. On the loop."""
-        close_all(chain(*self.pool.clear()))
-
-    def discard(self) -> None:
-        """The loop is closed."""
-        for connection in chain(*self.pool.clear()):
-            connection.discard()
-
-
-async def _until_the_loop_ends(
-    pool: Pool[LoopConnection], loop: asyncio.AbstractEventLoop, owner: ref[LoopExchanges]
-) -> AsyncGenerator[None, None]:
-    """Closes the connections of a loop when it ends, and when nobody has the transport any more: so this must not hold it."""
-    try:
-        yield
-    finally:
-        if (exchanges := owner()) is not None:
-            exchanges.forget(loop)
-        close_all(chain(*pool.clear()))
-        await asyncio.sleep(0)  # asyncio closes the sockets in its next turn
-
-
-def close_all(connections: Iterable[LoopConnection]) -> None:
-    for connection in connections:
-        connection.abort()
-
-
-class LoopExchanges:
-    """Sends over the running loop's own connections."""
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._lock = Lock()
-        self._by_loop: dict[asyncio.AbstractEventLoop, OfLoop] = {}
-
-    async def send(self, request: HTTPRequest, clocks: Clocks) -> LoopExchange:
-        """See `Transport.send`."""
-        outgoing = Outgoing.of(request)
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError as error:
-            raise ConfigError("the direct transport needs asyncio: use AsyncHTTPX2Transport with other event loops") from error
-        here = self._by_loop.get(loop) or await self._new(loop)
-        exchange = LoopExchange(here, outgoing, self._options, clocks)
-        await exchange.send()
-        return exchange
-
-    async def close(self) -> None:
-        """Close this loop's connections. Other loops may be in the middle of calls: they close theirs at their end."""
-        here = self._by_loop.get(asyncio.get_running_loop())
-        if here is not None:
-            here.close()
-            await asyncio.sleep(0)
-
-    def forget(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A loop has ended."""
-        self._by_loop.pop(loop, None)
-
-    async def _new(self, loop: asyncio.AbstractEventLoop) -> OfLoop:
-        with self._lock:
-            by_loop = self._by_loop
-            this: ref[LoopExchanges] = ref(self)
-            here = by_loop[loop] = OfLoop(loop, self._options, lambda pool: _until_the_loop_ends(pool, loop, this))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ResourceWarning)
-                for stale in [other for other in by_loop if other.is_closed()]:
-                    by_loop.pop(stale).discard()
-        await here.begin()
-        return here
+__all__ = ["LoopExchange"]
 
 
 class LoopExchange:
@@ -395,20 +288,3 @@ class LoopExchange:
 
 def _cause(error: Fault) -> BaseException | None:
     return None if isinstance(error, Stopped) else error
-
-
-async def sleep(seconds: float, clocks: Clocks) -> None:
-    """Wait so many seconds, at most until `clocks.abort()`."""
-    loop = asyncio.get_running_loop()
-    done = loop.create_future()
-
-    def end() -> None:
-        if not done.done():
-            done.set_result(None)
-
-    timer = loop.call_later(seconds, end)
-    clocks.on_abort(lambda: call_on(loop, end))
-    try:
-        await done
-    finally:
-        timer.cancel()
