@@ -20,6 +20,7 @@ from dragoman import (
     InvalidToolUse,
     Message,
     Opaque,
+    OpenAIChat,
     Origin,
     OutputFormat,
     Parts,
@@ -45,6 +46,8 @@ from dragoman import (
 )
 from dragoman.history import required
 from dragoman.wire.anthropic import AnthropicWire
+from dragoman.wire.openai_chat import OpenAIChatWire
+from dragoman.wire.openai_responses import OpenAIResponsesWire
 
 from .shared import CORPUS, Exchange, case, exchange_params
 
@@ -706,6 +709,32 @@ def test_hoisted_system_messages_come_before_the_others() -> None:
 
 
 # ---- other dialects
+
+
+@pytest.mark.parametrize(
+    ("wire", "settings", "paths"),
+    [
+        (OpenAIChatWire(), {"top_k": 3}, ["top_k"]),
+        (OpenAIChatWire("openrouter"), {"top_k": 3}, []),
+        (OpenAIResponsesWire(), {"top_k": 3, "stop_sequences": ["END"]}, ["top_k", "stop_sequences"]),
+        (OpenAIChatWire(), {"tools": [Tool("f g")], "top_k": 3}, ["tools[0].name", "top_k"]),
+        (OpenAIChatWire(), {"extra_body": {"n": 2, "x": math.nan}}, ["extra_body.n", "extra_body.x"]),
+    ],
+)
+def test_what_only_the_wire_knows_is_found_with_the_rest(wire: Any, settings: dict[str, Any], paths: list[str]) -> None:
+    assert [path for path, _ in found(ask("q", **settings), wire)] == paths
+
+
+def test_what_the_wire_cannot_write_of_a_message_is_found_with_its_path() -> None:
+    picture = user("look", Image(FileId("file-1")))
+    assert found(ask(picture), OpenAIChatWire()) == [("messages[0].content[1]", "source")]
+
+
+def test_a_call_refuses_what_the_wire_knows_and_what_all_know_at_once() -> None:
+    provider = OpenAIChat("key", model="m")
+    with pytest.raises(InvalidInputError) as caught:
+        provider.events(ask("q", tools=[Tool("f g")], top_k=3))
+    assert [problem.path for problem in caught.value.problems] == ["tools[0].name", "top_k"]
 
 
 def test_another_dialect_gets_what_all_refuse_and_none_of_anthropics_rules() -> None:

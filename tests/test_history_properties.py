@@ -25,11 +25,15 @@ from dragoman import (
     repair,
     replayable,
 )
+from dragoman.wire import Wire
 from dragoman.wire.anthropic import AnthropicWire
+from dragoman.wire.openai_chat import OpenAIChatWire
+from dragoman.wire.openai_responses import OpenAIResponsesWire
 
 from .strategies import messages as any_messages
 
 WIRE = AnthropicWire()
+WIRES: list[Wire] = [WIRE, OpenAIChatWire(), OpenAIChatWire("openrouter"), OpenAIChatWire("mistral"), OpenAIResponsesWire()]
 
 # few ids and mostly plausible turns, so that calls and results meet in every way
 ids = st.sampled_from(["a", "b", "x:1"])
@@ -90,17 +94,17 @@ def test_a_repair_without_changes_gives_the_same_messages(history: list[Message]
         assert all(a is b for a, b in zip(messages, history, strict=True))
 
 
-@given(st.lists(any_messages, max_size=5), hoisting, st.sampled_from(["drop", "text"]))
-def test_what_has_no_problems_encodes(history: list[Message], hoist: str, foreign: str) -> None:
+@given(st.sampled_from(WIRES), st.lists(any_messages, max_size=5), hoisting, st.sampled_from(["drop", "text"]))
+def test_what_has_no_problems_encodes(wire: Wire, history: list[Message], hoist: str, foreign: str) -> None:
     request = ask(history, hoist_system=hoist, foreign_thinking=foreign)
-    if not problems(request, WIRE):
-        WIRE.encode(request, stream=True)
+    if not problems(request, wire):
+        wire.encode(request, stream=True)
 
 
-@given(st.lists(any_messages, max_size=5))
-def test_no_history_is_too_strange_and_none_is_mutated(history: list[Message]) -> None:
+@given(st.sampled_from(WIRES), st.lists(any_messages, max_size=5))
+def test_no_history_is_too_strange_and_none_is_mutated(wire: Wire, history: list[Message]) -> None:
     before = repr(history)
-    problems(ask(history), WIRE)
+    problems(ask(history), wire)
     repair(history)
     for message in history:
         replayable(message)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from dragoman.catalog import ModelRules, rules
-from dragoman.errors import Problem
+from dragoman.errors import InvalidInputError, Problem
 from dragoman.message import Block, InvalidToolUse, Message, RedactedThinking, Refusal, ServerToolResult, ServerToolUse, Text, Thinking
 from dragoman.request import Request
 from dragoman.validation.blocks import check_json
@@ -34,7 +34,7 @@ from dragoman.validation.verbatim import check_verbatim
 if TYPE_CHECKING:
     from dragoman.wire.base import Wire
 
-__all__ = ["Change", "Repaired", "problems", "repair", "replayable", "required"]
+__all__ = ["Change", "Repaired", "local_problems", "problems", "repair", "replayable", "required"]
 
 MAX_MESSAGES = 100_000
 """Messages in one request (anthropic.md §3)."""
@@ -66,6 +66,35 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     request, a stable rule code (docs/reference/validation.md lists them), what is wrong and what to do. Pure; never raises for what a
     request holds.
     """
+    out, typed = _look(request, wire)
+    if typed and not dialect_of(wire.name).claude and hasattr(wire, "encode"):  # a stand-in may have but a name
+        _ask_wire(request, wire, out)
+    return out
+
+
+def local_problems(request: Request, wire: Wire) -> list[Problem]:
+    """Those of `problems` that can be told without encoding: for whoever encodes next, and hears the rest from the wire itself."""
+    return _look(request, wire)[0]
+
+
+def _ask_wire(request: Request, wire: Wire, out: list[Problem]) -> None:
+    """Add what the wire itself cannot write, unless it is known: that is where a dialect's own limits are. (What the Messages API refuses
+    is known without asking.)
+    """
+    try:
+        wire.encode(request, stream=True)
+    except InvalidInputError as error:
+        known = tuple(out)
+        out += [new for new in error.problems if not any(_is_same(old, new) for old in known)]
+
+
+def _is_same(old: Problem, new: Problem) -> bool:
+    """Whether a problem of the wire is a known one: at the same place, or a value without a form in JSON (it may not say where)."""
+    return old.path.startswith(new.path) or new.path.startswith(old.path) or old.rule == new.rule == "not_json"
+
+
+def _look(request: Request, wire: Wire) -> tuple[list[Problem], bool]:
+    """What is wrong, and whether all of it has the right types."""
     dialect = dialect_of(wire.name)
     claude = dialect.claude
     api_version = str(getattr(wire, "api_version", ""))
@@ -93,13 +122,13 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     if claude:
         check_strict(request, out)
     if not sound:
-        return out
+        return out, False
     check_verbatim(request, seen, wire=wire.name, claude=claude, out=out)
     turns = Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out)
     turns.run()
     if claude:
         check_marks(request, out, in_messages=turns.marked)
-    return out
+    return out, not mistyped
 
 
 def _check_body(request: Request, out: list[Problem]) -> None:

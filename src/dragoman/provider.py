@@ -333,15 +333,15 @@ class HTTPProvider(ProviderBase):
 
     def check(self, request: Request) -> None:
         """Raises InvalidInputError for a prepared request that cannot be sent."""
-        from dragoman.history import problems, required
+        from dragoman.history import local_problems, problems, required
 
         missing = required(request, self.label)
         if missing:
             raise InvalidInputError(missing, missing[0].message)
         if self.validate == "error":
-            found = problems(request, self.wire)
+            found = local_problems(request, self.wire)
             if found:
-                raise InvalidInputError(found)
+                raise InvalidInputError(problems(request, self.wire))
 
     def http_request(self, request: Request, *, stream: bool = True) -> HTTPRequest:
         """What would be sent for this request, without credentials: for a look before sending. Raises InvalidInputError."""
