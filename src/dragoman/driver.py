@@ -267,9 +267,9 @@ class AsyncCallSource(_SourceBase):
                         self._response = response = await self._transport.send(request, clocks)
                     finally:
                         clocks.pause()
-                    self._body = aiter(response)
                     self._reply = Head(response.status, response.headers)
-                    self._polled = response if can_be_polled(response) else None
+                    self._polled = polled = response if can_be_polled(response) else None
+                    self._body = None if polled is not None else aiter(response)
                 case Body(reading):
                     self._reading = reading
                 case Release():

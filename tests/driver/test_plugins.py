@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
-from dragoman import Anthropic, ConfigError, ConnectionFailedError, Provider, Request, RequestTimeoutError, RetryPolicy
+from dragoman import (
+    Anthropic,
+    ConfigError,
+    ConnectionFailedError,
+    IncompleteStreamError,
+    Provider,
+    Request,
+    RequestTimeoutError,
+    RetryPolicy,
+)
 from dragoman.testing import Replay, anthropic_events
 from dragoman.testing.cassette import Cassette
 
@@ -125,3 +134,110 @@ def test_limits_of_another_type_are_a_config_error_at_once(settings: dict[str, A
 def test_a_provider_can_be_told_from_other_things() -> None:
     assert isinstance(connect(), Provider)
     assert not isinstance(object(), Provider)
+
+
+# ---- answers that can be polled
+
+
+class Polled(AsyncResponse):
+    """An answer whose pieces come one by one; None in the script: not yet, and `turn` is called while the driver waits."""
+
+    arrival: asyncio.Future[None]
+
+    def __init__(self, *script: bytes | BaseException | None, turn: Callable[[], object] = lambda: None) -> None:
+        super().__init__(200, b"")
+        self.script = list(script)
+        self.turn = turn
+        self.closed = 0
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        raise AssertionError("not iterated over")
+
+    def take(self) -> bytes | None:
+        piece = self.script.pop(0) if self.script else b""
+        if isinstance(piece, BaseException):
+            raise piece
+        if piece is None:
+            loop = asyncio.get_running_loop()
+            self.arrival = loop.create_future()
+            loop.call_soon(self._wake, self.arrival)
+        return piece
+
+    def _wake(self, arrival: asyncio.Future[None]) -> None:
+        self.turn()
+        if not arrival.done():
+            arrival.set_result(None)
+
+    async def close(self) -> None:  # type: ignore[override]
+        self.closed += 1
+
+
+class PollingSender:
+    def __init__(self, *answers: Polled) -> None:
+        self.answers = list(answers)
+
+    async def send(self, request: Any, timeouts: Any) -> Polled:
+        return self.answers.pop(0)
+
+
+EVENTS = anthropic_events("Hello", ping=False)
+
+
+def polled(*answers: Polled, **settings: Any) -> Anthropic:
+    return connect(async_transport=PollingSender(*answers), **settings)
+
+
+def test_an_answer_that_can_be_polled_is_not_iterated_over() -> None:
+    async def main() -> None:
+        answer = Polled(None, EVENTS[0], None, None, b": ping\n\n", None, *EVENTS[1:3], None, b"".join(EVENTS[3:]))
+        response = await polled(answer).acomplete(ASK)
+        assert (response.text, answer.closed) == ("Hello", 1)
+
+    asyncio.run(main())
+
+
+def test_an_error_while_polling_is_the_calls_and_is_retried_like_any_other() -> None:
+    async def main() -> None:
+        broken = Polled(None, EVENTS[0], None, ConnectionResetError())
+        whole = Polled(None, BODY)
+        response = await polled(broken, whole).acomplete(ASK)
+        assert (response.text, response.attempts, broken.closed, whole.closed) == ("Hello", 2, 1, 1)
+
+    asyncio.run(main())
+
+
+def test_the_end_of_a_polled_answer_before_its_message_is_whole_is_a_failure() -> None:
+    async def main() -> None:
+        with pytest.raises(IncompleteStreamError):
+            await polled(Polled(*EVENTS[:3])).acomplete(ASK)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("leaving", ["cancelled", "closed"])
+def test_a_polled_answer_that_is_left_while_it_is_awaited_is_closed(leaving: str) -> None:
+    async def main() -> None:
+        def leave() -> None:
+            if leaving == "cancelled":
+                reader.cancel()
+            else:
+                closing.append(asyncio.ensure_future(stream.aclose()))
+
+        closing: list[asyncio.Future[None]] = []
+        answer = Polled(*EVENTS[:3], None, None, turn=leave)
+        stream = polled(answer).astream(ASK)
+
+        async def read() -> list[str]:
+            return [event.type async for event in stream]
+
+        reader = asyncio.ensure_future(read())
+        [result] = await asyncio.gather(reader, return_exceptions=True)
+        await asyncio.gather(*closing)
+        assert (
+            isinstance(result, asyncio.CancelledError)
+            if leaving == "cancelled"
+            else result == ["message_start", "block_start", "text_delta"]
+        )
+        assert (answer.closed, stream.closed, stream.partial().text) == (1, True, "He")
+
+    asyncio.run(main())

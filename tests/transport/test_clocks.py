@@ -80,6 +80,48 @@ def test_nothing_runs_while_the_consumer_works(time: Time) -> None:
     assert clocks.limit() == (50, "idle")
 
 
+def test_a_wait_is_measured_whole_though_bytes_came_within_it(time: Time) -> None:
+    clocks = Clocks(Timeouts(idle=60), now=time)
+    clocks.resume()
+    time.now += 3
+    clocks.received()
+    time.now += 4
+    assert (clocks.pause(), clocks.total_used) == (7, 7)
+
+
+@pytest.mark.parametrize("phase", ["connect", "idle"])
+def test_arrived_is_a_pause_after_bytes(time: Time, phase: str) -> None:
+    clocks = Clocks(Timeouts(idle=60, content_idle=100), now=time)
+    if phase == "idle":
+        clocks.received()
+    clocks.resume()
+    time.now += 5
+    assert clocks.arrived() == 5
+    time.now += 1000  # the consumer works
+    assert clocks.limit() == (60, "idle")
+    assert (clocks.arrived(), clocks.total_used) == (0, 5)
+
+
+def test_content_idle_begins_with_the_first_byte(time: Time) -> None:
+    clocks = Clocks(Timeouts(first_byte=120, content_idle=10), now=time)
+    clocks.resume()
+    clocks.connected()
+    time.now += 100
+    clocks.received()
+    time.now += 4
+    assert clocks.limit() == (6, "content_idle")
+
+
+@pytest.mark.parametrize(
+    ("more", "steady"), [({}, True), ({"idle": None}, True), ({"total": 9}, False), ({"content_idle": 9}, False)], ids=str
+)
+def test_the_limit_of_a_read_stays_the_same_unless_more_than_idle_runs(more: dict[str, float | None], steady: bool) -> None:
+    clocks = Clocks(Timeouts(**more))  # type: ignore[arg-type]
+    assert not clocks.steady
+    clocks.received()
+    assert clocks.steady is steady
+
+
 def test_without_timeouts_there_is_no_limit() -> None:
     clocks = Clocks(Timeouts(connect=None, first_byte=None, idle=None))
     clocks.resume()

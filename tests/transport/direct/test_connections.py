@@ -155,6 +155,60 @@ class Transport:
         return lambda *args: self.calls.append(name)
 
 
+class CountingLoop(asyncio.SelectorEventLoop):
+    """Counts the timers that are set."""
+
+    timers = 0
+
+    def call_at(self, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+        self.timers += 1
+        return super().call_at(*args, **kwargs)
+
+
+class TestTimer:
+    """One per connection, set only when it has to be."""
+
+    def reads(self, loop: asyncio.AbstractEventLoop, count: int, **timeouts: float) -> LoopConnection:
+        """The connection after so many waits for the body, each ended by bytes."""
+
+        async def main() -> LoopConnection:
+            buffer = memoryview(bytearray(READ_SIZE))
+            with socket.socket() as sock:
+                connection = LoopConnection(loop, (False, "h", 80), sock, buffer, buffer, lambda gone: None)
+                connection.connection_made(Transport())  # type: ignore[arg-type]
+                incoming = Incoming(1000)
+                connection.begin(incoming, running(**timeouts))
+                data = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"
+                for _ in range(count):
+                    connection.get_buffer(-1)[: len(data)] = data
+                    asyncio.get_running_loop().call_soon(connection.buffer_updated, len(data))
+                    await connection.wait("head" if not incoming.head else "body")
+                    if incoming.pieces:
+                        incoming.take()
+                    data = b"more"
+                return connection
+
+        return loop.run_until_complete(main())
+
+    @pytest.mark.parametrize("count", [5, 50])
+    def test_is_set_once_however_many_reads_there_are(self, count: int) -> None:
+        loop = CountingLoop()
+        try:
+            connection = self.reads(loop, count, idle=PATIENCE)
+            assert loop.timers == 1
+            connection.abort()
+        finally:
+            loop.close()
+
+    def test_is_not_set_without_a_limit(self) -> None:
+        loop = CountingLoop()
+        try:
+            self.reads(loop, 5)
+            assert loop.timers == 0
+        finally:
+            loop.close()
+
+
 class TestBackPressure:
     def test_reading_pauses_at_the_limit_and_goes_on_when_all_was_taken(self) -> None:
         async def main() -> list[str]:
