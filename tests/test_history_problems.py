@@ -725,6 +725,14 @@ def test_what_only_the_wire_knows_is_found_with_the_rest(wire: Any, settings: di
     assert [path for path, _ in found(ask("q", **settings), wire)] == paths
 
 
+@pytest.mark.parametrize("wire", [OpenAIChatWire(), OpenAIResponsesWire()])
+def test_a_wire_is_not_asked_to_write_what_has_no_form(wire: Any) -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert [rule for _, rule in found(ask("q", extra_body={"x": deep}), wire)] == ["not_json"]
+
+
 def test_what_the_wire_cannot_write_of_a_message_is_found_with_its_path() -> None:
     picture = user("look", Image(FileId("file-1")))
     assert found(ask(picture), OpenAIChatWire()) == [("messages[0].content[1]", "source")]

@@ -67,7 +67,8 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     request holds.
     """
     out, typed = _look(request, wire)
-    if typed and not dialect_of(wire.name).claude and hasattr(wire, "encode"):  # a stand-in may have but a name
+    encodable = typed and not any(problem.rule == "not_json" for problem in out)
+    if encodable and not dialect_of(wire.name).claude and hasattr(wire, "encode"):  # a stand-in may have but a name
         _ask_wire(request, wire, out)
     return out
 
@@ -84,13 +85,8 @@ def _ask_wire(request: Request, wire: Wire, out: list[Problem]) -> None:
     try:
         wire.encode(request, stream=True)
     except InvalidInputError as error:
-        known = tuple(out)
-        out += [new for new in error.problems if not any(_is_same(old, new) for old in known)]
-
-
-def _is_same(old: Problem, new: Problem) -> bool:
-    """Whether a problem of the wire is a known one: at the same place, or a value without a form in JSON (it may not say where)."""
-    return old.path.startswith(new.path) or new.path.startswith(old.path) or old.rule == new.rule == "not_json"
+        known = tuple(problem.path for problem in out)
+        out += [new for new in error.problems if not any(old.startswith(new.path) or new.path.startswith(old) for old in known)]
 
 
 def _look(request: Request, wire: Wire) -> tuple[list[Problem], bool]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, TypeGuard
 
-__all__ = ["as_list", "as_object", "as_objects", "as_string", "is_list", "is_object"]
+__all__ = ["as_list", "as_object", "as_objects", "as_string", "is_finite", "is_list", "is_object"]
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -35,3 +36,14 @@ def as_objects(value: Any) -> list[dict[str, Any]]:
 def as_string(value: Any) -> str:
     """The string, or `""`."""
     return value if isinstance(value, str) else ""
+
+
+def is_finite(value: Any) -> bool:
+    """Whether there is no NaN and no infinity in a JSON value: msgspec would write null for them."""
+    if isinstance(value, float):
+        return isfinite(value)
+    if is_object(value):
+        return all(is_finite(item) for item in value.values())
+    if isinstance(value, list | tuple):
+        return all(is_finite(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return True

@@ -184,7 +184,7 @@ def test_structured_output() -> None:
         ("openai", ThinkingConfig.off(), None, {"reasoning_effort": "none"}),
         ("openai", ThinkingConfig.adaptive(), "high", {"reasoning_effort": "high"}),
         ("openai", ThinkingConfig.adaptive(), None, {}),
-        ("openai", ThinkingConfig.budget(5000), None, {"reasoning_effort": "low"}),
+        ("openai", ThinkingConfig.budget(5000), None, {"reasoning_effort": "medium"}),
         ("openai", ThinkingConfig.budget(60000), None, {"reasoning_effort": "xhigh"}),
         ("openrouter", ThinkingConfig.off(), None, {"reasoning": {"enabled": False}}),
         ("openrouter", ThinkingConfig.budget(2000), None, {"reasoning": {"max_tokens": 2000}}),

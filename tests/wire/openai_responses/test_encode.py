@@ -212,6 +212,7 @@ def test_what_the_api_does_not_have_is_refused() -> None:
 
 def test_a_value_without_a_json_form_is_refused() -> None:
     assert problems("hi", extra_body={"x": object()}) == [("extra_body", "not_json")]
+    assert problems("hi", temperature=float("nan")) == [("request", "not_json")]
 
 
 # ---- system

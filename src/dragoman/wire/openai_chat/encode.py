@@ -16,22 +16,20 @@ from dragoman.fragments import scrub_tree
 from dragoman.message import Thinking
 from dragoman.request import OutputFormat, ProviderTool, Request, ThinkingConfig, Tool, ToolNamed
 from dragoman.wire.base import HTTPRequest
-from dragoman.wire.json_values import as_object, as_string
+from dragoman.wire.json_values import as_object, as_string, is_finite
 from dragoman.wire.openai_chat.dialects import Dialect
 from dragoman.wire.openai_chat.marks import add_marks
 from dragoman.wire.openai_chat.messages_out import write_messages
 from dragoman.wire.openai_chat.names import WIRE
-from dragoman.wire.openai_chat.writer import WireObject, Writer, is_finite
+from dragoman.wire.openai_chat.writer import WireObject, Writer
+from dragoman.wire.openai_effort import effort_of
 
-__all__ = ["BUDGET_EFFORTS", "PATH", "encode"]
+__all__ = ["PATH", "encode"]
 
 PATH: Final = "/chat/completions"
 
 NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 """The schema of a tool without parameters."""
-
-BUDGET_EFFORTS: Final = ((2048, "minimal"), (8192, "low"), (16384, "medium"), (32768, "high"))
-"""A thinking budget below so many tokens, as the effort that comes nearest; from the last on, `xhigh`."""
 
 _MERGED: Final = frozenset({"metadata", "reasoning", "chat_template_kwargs"})
 """Keys that `extra_body` may complete key by key; of any other the standard field wins whole."""
@@ -230,7 +228,7 @@ def _reasoning_object(w: Writer, thinking: ThinkingConfig, effort: str | None) -
 def _effort_of_budget(w: Writer, budget: int | None) -> str | None:
     if budget is None:
         return None
-    effort = next((name for limit, name in BUDGET_EFFORTS if budget < limit), "xhigh")
+    effort = effort_of(budget)
     w.note("thinking_budget_as_effort", f"{w.dialect.label} takes no thinking budget: reasoning_effort {effort} is sent")
     return effort
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any, Final
 
 import msgspec
@@ -10,11 +9,12 @@ import msgspec
 from dragoman.errors import Problem
 from dragoman.event import Notice
 from dragoman.message import CacheControl, Extra
+from dragoman.wire.json_values import is_finite
 from dragoman.wire.openai_chat.dialects import Dialect
 from dragoman.wire.openai_chat.names import WIRE
 from dragoman.wire.openai_chat.tool_ids import ToolIds
 
-__all__ = ["OWN_KEYS", "WireObject", "Writer", "is_finite"]
+__all__ = ["OWN_KEYS", "WireObject", "Writer"]
 
 WireObject = dict[str, Any]
 """An object of the wire."""
@@ -106,14 +106,3 @@ class Writer:
         if b"null" in data and not is_finite(value):  # msgspec writes NaN as null
             self.problem("not_json", "the input of a call holds NaN or an infinity, which JSON has no form for", "use finite numbers")
         return data.decode()
-
-
-def is_finite(value: Any) -> bool:
-    """Whether there is no NaN and no infinity in a JSON value."""
-    if isinstance(value, float):
-        return isfinite(value)
-    if isinstance(value, dict):
-        return all(is_finite(item) for item in value.values())  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list | tuple):
-        return all(is_finite(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    return True

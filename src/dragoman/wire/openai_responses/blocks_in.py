@@ -32,7 +32,8 @@ from dragoman.message import (
     ToolUse,
 )
 from dragoman.wire.framing import escape_json
-from dragoman.wire.openai_responses.kinds import CALLS, PAIRS, WIRE, dict_of, is_dict, is_list, objects_of, str_of
+from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
+from dragoman.wire.openai_responses.kinds import CALLS, PAIRS, WIRE
 
 __all__ = [
     "PARAGRAPH",
@@ -87,9 +88,9 @@ def part_block(part: dict[str, Any], item: dict[str, Any]) -> Block:
         rest = _rest(part, "type", "text", "annotations")
         if not rest.get("logprobs"):
             rest.pop("logprobs", None)
-        return Text(scrub(str_of(part.get("text"))), citations=annotations_of(part), extra=_part_extra(item, rest))
+        return Text(scrub(as_string(part.get("text"))), citations=annotations_of(part), extra=_part_extra(item, rest))
     if kind == "refusal":
-        return Refusal(scrub(str_of(part.get("refusal"))), extra=_part_extra(item, _rest(part, "type", "refusal")))
+        return Refusal(scrub(as_string(part.get("refusal"))), extra=_part_extra(item, _rest(part, "type", "refusal")))
     return Opaque(part, wire=WIRE)
 
 
@@ -99,7 +100,7 @@ def _part_extra(item: dict[str, Any], rest: dict[str, Any]) -> Extra:
 
 def annotations_of(part: dict[str, Any]) -> list[Citation]:
     """The annotations of a text part as citations, verbatim."""
-    return [Citation(str_of(annotation.get("type")), annotation) for annotation in objects_of(part.get("annotations"))]
+    return [Citation(as_string(annotation.get("type")), annotation) for annotation in as_objects(part.get("annotations"))]
 
 
 # ---- reasoning
@@ -116,19 +117,19 @@ def reasoning_block(item: dict[str, Any]) -> Thinking:
         plain = _plain_texts(parts, kind)
         if plain is None:
             extra[field] = parts
-            texts += [str_of(part.get("text")) for part in objects_of(parts)]
+            texts += [as_string(part.get("text")) for part in as_objects(parts)]
             continue
         if field == "content" or len(plain) > 1 or texts or not plain[0]:
             extra[field] = [len(text) for text in plain]
         texts += plain
-    return Thinking(PARAGRAPH.join(texts), signature=str_of(item.get("encrypted_content")), extra=_own(extra))
+    return Thinking(PARAGRAPH.join(texts), signature=as_string(item.get("encrypted_content")), extra=_own(extra))
 
 
 def _plain_texts(parts: list[Any], kind: str) -> list[str] | None:
     """The texts of parts that are nothing but text; None if any carries more, which then has to be kept whole."""
     texts: list[str] = []
     for part in parts:
-        if not is_dict(part) or len(part) != 2 or part.get("type") != kind or not isinstance(part.get("text"), str):
+        if not is_object(part) or len(part) != 2 or part.get("type") != kind or not isinstance(part.get("text"), str):
             return None
         texts.append(part["text"])
     return texts
@@ -141,7 +142,7 @@ def call_json(item: dict[str, Any]) -> str:
     """The input of a call as JSON text, as its deltas spell it."""
     call = CALLS[item["type"]]
     if call.form == "text":
-        return f'{{"{call.field}":"{escape_json(str_of(item.get(call.field)))}"}}'
+        return f'{{"{call.field}":"{escape_json(as_string(item.get(call.field)))}"}}'
     value = item.get(call.field)
     if isinstance(value, str):
         return scrub(value)
@@ -157,10 +158,10 @@ def call_block(
 
     `raw` is the input's JSON text if it is known already; `extra` is added to what the item carries.
     """
-    kind = str_of(item.get("type"))
+    kind = as_string(item.get("type"))
     call = CALLS[kind]
     raw = call_json(item) if raw is None else raw
-    name = str_of(item.get("name")) or call.name
+    name = as_string(item.get("name")) or call.name
     value: dict[str, Any] | InvalidReason = parse_input(raw)
     if item.get("status") == "incomplete" and isinstance(value, dict):
         value = "incomplete"
@@ -182,10 +183,10 @@ def call_block(
 def pair_shell(item: dict[str, Any]) -> ServerToolUse:
     """The call of an item that is call and result, as it starts."""
     label = item.get("server_label")
-    kind = str_of(item.get("type"))
-    name = str_of(item.get("name")) or PAIRS.get(kind, kind)
+    kind = as_string(item.get("type"))
+    name = as_string(item.get("name")) or PAIRS.get(kind, kind)
     return ServerToolUse(
-        str_of(item.get("id")) or str_of(item.get("call_id")), name, {}, extra=_own({"server_label": label} if label else {})
+        as_string(item.get("id")) or as_string(item.get("call_id")), name, {}, extra=_own({"server_label": label} if label else {})
     )
 
 
@@ -193,31 +194,31 @@ def pair_blocks(item: dict[str, Any]) -> tuple[ServerToolUse, ServerToolResult]:
     """An item that is call and result as the pair; the result holds the whole item."""
     shell = pair_shell(item)
     use = msgspec.structs.replace(shell, input=_pair_input(item))
-    return use, ServerToolResult(use.id, item, kind=str_of(item.get("type")))
+    return use, ServerToolResult(use.id, item, kind=as_string(item.get("type")))
 
 
 def _pair_input(item: dict[str, Any]) -> dict[str, Any]:
     """What was asked, from wherever this kind of item has it."""
     action = item.get("action")
-    if is_dict(action):
+    if is_object(action):
         return action
     for field in ("code", "input"):
         if isinstance(item.get(field), str):
             return {field: scrub(item[field])}
     if is_list(item.get("queries")):
         return {"queries": item["queries"]}
-    return dict_of(parse_input(scrub(str_of(item.get("arguments")))))
+    return as_object(parse_input(scrub(as_string(item.get("arguments")))))
 
 
 def use_block(item: dict[str, Any]) -> ServerToolUse:
     """A shell call that runs in the provider's container: an item of its own, whose result is another."""
     own = {"kind": item["type"], **_rest(item, "type", "call_id", "action")}
-    return ServerToolUse(str_of(item.get("call_id")), "shell", dict_of(item.get("action")), extra=_own(own))
+    return ServerToolUse(as_string(item.get("call_id")), "shell", as_object(item.get("action")), extra=_own(own))
 
 
 def result_block(item: dict[str, Any]) -> ServerToolResult:
     """What a shell in the provider's container gave."""
-    return ServerToolResult(str_of(item.get("call_id")), item, kind=str_of(item.get("type")))
+    return ServerToolResult(as_string(item.get("call_id")), item, kind=as_string(item.get("type")))
 
 
 def image_shell(item: dict[str, Any]) -> Image:
@@ -234,7 +235,7 @@ def image_block(item: dict[str, Any]) -> Image | Opaque:
 
 
 def _media_type(item: dict[str, Any]) -> str:
-    kind = str_of(item.get("output_format")) or "png"
+    kind = as_string(item.get("output_format")) or "png"
     return "image/svg+xml" if kind == "svg" else f"image/{kind}"
 
 
@@ -243,11 +244,11 @@ def blocks_of(item: dict[str, Any], role: str) -> list[Block]:
     match role:
         case "message":
             shared = message_extra(item)
-            return [part_block(part, shared) for part in objects_of(item.get("content"))] or [Opaque(item, wire=WIRE)]
+            return [part_block(part, shared) for part in as_objects(item.get("content"))] or [Opaque(item, wire=WIRE)]
         case "reasoning":
             return [reasoning_block(item)]
         case "call":
-            return [call_block(item, str_of(item.get("call_id")))]
+            return [call_block(item, as_string(item.get("call_id")))]
         case "pair":
             return list(pair_blocks(item))
         case "use":

@@ -11,7 +11,6 @@ out, the ids of its turn are, too.
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any, cast
 
 from dragoman.errors import Problem
@@ -35,9 +34,10 @@ from dragoman.message import (
     ToolUse,
 )
 from dragoman.request import Request
+from dragoman.wire.json_values import is_finite, is_object
 from dragoman.wire.openai_responses.blocks_in import compact_json
 from dragoman.wire.openai_responses.call_ids import CallIds
-from dragoman.wire.openai_responses.kinds import BARE, CALLS, WIRE, is_dict, is_list, is_user_side
+from dragoman.wire.openai_responses.kinds import BARE, CALLS, WIRE, is_user_side
 from dragoman.wire.openai_responses.parts_out import PartWriter
 from dragoman.wire.openai_responses.reasoning_out import write_reasoning
 from dragoman.wire.openai_responses.results_out import write_result
@@ -268,7 +268,7 @@ class ItemWriter:
             item[call.field] = compact_json(invalid) if call.form == "json" else scrub(block.raw)
         elif call.form == "json":
             item[call.field] = arguments = _spelled(block.input, own.get(call.field))
-            if "null" in arguments and _has_nan(block.input):  # msgspec writes NaN and infinity as null
+            if "null" in arguments and not is_finite(block.input):  # msgspec writes NaN and infinity as null
                 self._problem(f"{path}.input", "not_json", "the input holds a number that JSON has no form for", "use plain JSON values")
         elif call.form == "text":
             text = block.input.get(call.field)
@@ -295,7 +295,7 @@ class ItemWriter:
 
     def _server_result(self, block: ServerToolResult, path: str) -> _ITEM | None:
         content: Any = block.content
-        if self._own and is_dict(content) and content.get("type") == block.kind:
+        if self._own and is_object(content) and content.get("type") == block.kind:
             return content
         self._note("block_left_out", "a result that came from another provider's tool is left out", path=path)
         return None
@@ -345,14 +345,6 @@ def _spelled(value: dict[str, Any], raw: Any) -> str:
     if isinstance(raw, str) and parse_input(raw) == value:
         return raw
     return compact_json(value)
-
-
-def _has_nan(value: Any) -> bool:
-    if isinstance(value, float):
-        return not isfinite(value)
-    if is_dict(value):
-        return any(_has_nan(v) for v in value.values())
-    return is_list(value) and any(_has_nan(v) for v in value)
 
 
 def _shared_abroad(item: dict[str, Any]) -> dict[str, Any]:

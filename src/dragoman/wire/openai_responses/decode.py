@@ -28,11 +28,12 @@ from dragoman.response import RateLimits, StopDetails, StopReason
 from dragoman.wire.base import Headers
 from dragoman.wire.decoder import AnswerDecoder, load_json
 from dragoman.wire.framing import Framing, Key
+from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
 from dragoman.wire.openai_errors import decode_error, rate_limits, request_id_of, stream_error
 from dragoman.wire.openai_responses.blocks_in import PARAGRAPH, image_shell, pair_shell, reasoning_block, result_block
 from dragoman.wire.openai_responses.events import ARGUMENTS, DONE, FREE_TEXT, PROGRESS, SILENT, STATUS_OF_EVENT, STOP_OF_REASON
 from dragoman.wire.openai_responses.items import Item, Items, id_of
-from dragoman.wire.openai_responses.kinds import CALLS, ENCRYPTED, WIRE, dict_of, is_dict, is_list, objects_of, str_of
+from dragoman.wire.openai_responses.kinds import CALLS, ENCRYPTED, WIRE
 from dragoman.wire.openai_responses.settle import Settler
 from dragoman.wire.openai_responses.usage import response_extra, usage_of
 from dragoman.wire.sse import Frame
@@ -106,7 +107,7 @@ class ResponsesDecoder(AnswerDecoder):
             if not last and data.strip() not in (b"", b"[DONE]"):
                 self._protocol_error("an event's data is not JSON", body=data)
             return
-        if not is_dict(value):
+        if not is_object(value):
             self._protocol_error("an event's data is JSON but not an object", body=data)
             return
         kind = value.get("type")
@@ -144,8 +145,8 @@ class ResponsesDecoder(AnswerDecoder):
     # ---- begin and end
 
     def _created(self, value: dict[str, Any]) -> None:
-        response = dict_of(value.get("response"))
-        identity = str_of(response.get("id"))
+        response = as_object(value.get("response"))
+        identity = as_string(response.get("id"))
         if not self._started:
             self._begin(response)
         elif identity != self._id and self._id:
@@ -154,15 +155,15 @@ class ResponsesDecoder(AnswerDecoder):
     def _begin(self, response: dict[str, Any]) -> None:
         if self._started:
             return
-        self._id = self._framing.response_id = str_of(response.get("id"))
-        self.model = str_of(response.get("model")) or self.model
+        self._id = self._framing.response_id = as_string(response.get("id"))
+        self.model = as_string(response.get("model")) or self.model
         self._start(MessageStart(self._id, self.model, provider=self.provider, wire=WIRE, request_id=self.request_id))
 
     def _finished(self, kind: str, value: dict[str, Any]) -> None:
         """The end: `response.completed` and its kin, or a whole body (`kind` is then empty)."""
-        response = dict_of(value.get("response"))
+        response = as_object(value.get("response"))
         self._begin(response)
-        status = str_of(response.get("status")) or STATUS_OF_EVENT.get(kind, "")
+        status = as_string(response.get("status")) or STATUS_OF_EVENT.get(kind, "")
         if status in ("in_progress", "") and kind:
             status = STATUS_OF_EVENT[kind]
         failed = status == "failed"
@@ -173,12 +174,12 @@ class ResponsesDecoder(AnswerDecoder):
         if failed or self._error is not None:
             self._fail(
                 self._error
-                or self._stream_error(dict_of(response.get("error")) or {"message": "the response failed, with no reason given"})
+                or self._stream_error(as_object(response.get("error")) or {"message": "the response failed, with no reason given"})
             )
             return
         if not status:
             return  # a body without a status: incomplete
-        reason = str_of(dict_of(response.get("incomplete_details")).get("reason"))
+        reason = as_string(as_object(response.get("incomplete_details")).get("reason"))
         stop, raw = self._stop(status, reason)
         if self._limit is not None and self.usage.output >= self._limit and status in DONE:
             stop = "max_tokens"
@@ -211,7 +212,7 @@ class ResponsesDecoder(AnswerDecoder):
     # ---- items
 
     def _added(self, value: dict[str, Any]) -> None:
-        item = dict_of(value.get("item"))
+        item = as_object(value.get("item"))
         index = value.get("output_index")
         known = self._items.get(index) if isinstance(index, int) else None
         if known is None:
@@ -229,12 +230,12 @@ class ResponsesDecoder(AnswerDecoder):
                 start(key, Thinking(""))
             case "call":
                 extra = None if opened.kind == "function_call" else {"kind": opened.kind}
-                name = str_of(item.get("name")) or CALLS[opened.kind].name
-                self._framing.tool(key, str_of(item.get("call_id")), name, extra=extra)
+                name = as_string(item.get("name")) or CALLS[opened.kind].name
+                self._framing.tool(key, as_string(item.get("call_id")), name, extra=extra)
             case "pair":
                 start(key, pair_shell(item))
             case "use":
-                start(key, ServerToolUse(str_of(item.get("call_id")), "shell", {}))
+                start(key, ServerToolUse(as_string(item.get("call_id")), "shell", {}))
             case "result":
                 start(key, result_block(item))
             case "image":
@@ -247,11 +248,11 @@ class ResponsesDecoder(AnswerDecoder):
         return opened
 
     def _done(self, value: dict[str, Any]) -> None:
-        final = dict_of(value.get("item"))
-        item = self._items.find(value, str_of(final.get("type")), id=id_of(final)) or self._open(value.get("output_index"), final)
+        final = as_object(value.get("item"))
+        item = self._items.find(value, as_string(final.get("type")), id=id_of(final)) or self._open(value.get("output_index"), final)
         if item.settled:
             return
-        if item.kind != str_of(final.get("type")):
+        if item.kind != as_string(final.get("type")):
             self._protocol_error(f"output item {item.index} was added as {item.kind} and ended as {str(final.get('type'))[:50]}")
             return
         item.done = final
@@ -266,7 +267,7 @@ class ResponsesDecoder(AnswerDecoder):
         self._settler.whole = status in DONE
         self._where = None
         taken: set[int] = set()
-        for position, final in enumerate(objects_of(response.get("output"))):
+        for position, final in enumerate(as_objects(response.get("output"))):
             item = self._items.match(position, final, taken) or self._open(position, final)
             taken.add(item.index)
             if not item.settled:
@@ -279,7 +280,7 @@ class ResponsesDecoder(AnswerDecoder):
         """The open item that a delta goes to. A text or reasoning opens its item if nothing did; for a call that is an error."""
         item = self._items.find(value, kind)
         if item is None and kind in ("message", "reasoning"):
-            item = self._open(value.get("output_index"), {"type": kind, "id": str_of(value.get("item_id"))})
+            item = self._open(value.get("output_index"), {"type": kind, "id": as_string(value.get("item_id"))})
         if item is not None and item.kind == kind and item.role != "opaque" and not item.settled:
             return item
         state = "no item was added" if item is None else f"the item is a {'finished ' * item.settled}{item.kind} ({item.role})"
@@ -289,7 +290,7 @@ class ResponsesDecoder(AnswerDecoder):
     # ---- messages
 
     def _part_added(self, value: dict[str, Any]) -> None:
-        part = dict_of(value.get("part"))
+        part = as_object(value.get("part"))
         kind = part.get("type")
         if kind == "reasoning_text":  # some servers have no reasoning_part.added
             self._reasoning_part(value)
@@ -297,7 +298,7 @@ class ResponsesDecoder(AnswerDecoder):
         item = self._target(value, "content_part.added", "message")
         if item is not None and kind in ("output_text", "refusal"):
             key = self._part(item, value.get("content_index"), refusal=kind == "refusal")
-            self._framing.text(key, str_of(part.get("text")) or str_of(part.get("refusal")))
+            self._framing.text(key, as_string(part.get("text")) or as_string(part.get("refusal")))
 
     def _part(self, item: Item, index: Any, *, refusal: bool = False) -> Key:
         """The block of a content part, opened if it is new."""
@@ -314,19 +315,19 @@ class ResponsesDecoder(AnswerDecoder):
         if item is not None:
             self._text_key = self._part(item, value.get("content_index"))
             self._where = (value.get("output_index"), value.get("content_index"), value.get("item_id"))
-            self._framing.text(self._text_key, str_of(value.get("delta")))
+            self._framing.text(self._text_key, as_string(value.get("delta")))
 
     def _refusal(self, value: dict[str, Any]) -> None:
         item = self._target(value, "refusal.delta", "message")
         if item is not None:
-            self._framing.text(self._part(item, value.get("content_index"), refusal=True), str_of(value.get("delta")))
+            self._framing.text(self._part(item, value.get("content_index"), refusal=True), as_string(value.get("delta")))
 
     def _annotation(self, value: dict[str, Any]) -> None:
         item = self._target(value, "output_text.annotation.added", "message")
-        annotation = dict_of(value.get("annotation"))
+        annotation = as_object(value.get("annotation"))
         if item is not None and annotation:
             key = self._part(item, value.get("content_index"))
-            self._framing.citation(key, Citation(str_of(annotation.get("type")), annotation))
+            self._framing.citation(key, Citation(as_string(annotation.get("type")), annotation))
             self._settler.cited[key] = self._settler.cited.get(key, 0) + 1
 
     # ---- reasoning
@@ -349,7 +350,7 @@ class ResponsesDecoder(AnswerDecoder):
         item = self._target(value, "a delta of a reasoning", "reasoning")
         if item is not None:
             self._enter_part(item, value)
-            self._framing.thinking(item.key, str_of(value.get("delta")))
+            self._framing.thinking(item.key, as_string(value.get("delta")))
 
     # ---- calls
 
@@ -358,7 +359,7 @@ class ResponsesDecoder(AnswerDecoder):
         kind = value["type"]
         item = self._target(value, kind, ARGUMENTS.get(kind, "function_call"))
         if item is not None:
-            self._framing.tool_input(item.key, str_of(value.get("delta")))
+            self._framing.tool_input(item.key, as_string(value.get("delta")))
 
     def _free_text(self, value: dict[str, Any]) -> None:
         """More free text of a call's input: code, a diff, a command, a custom tool's input."""
@@ -366,7 +367,7 @@ class ResponsesDecoder(AnswerDecoder):
         item = self._target(value, kind, FREE_TEXT[kind])
         if item is not None and item.writer is not None:
             number = value.get("command_index")
-            text = str_of(value.get("delta")) or str_of(value.get("command"))
+            text = as_string(value.get("delta")) or as_string(value.get("command"))
             self._framing.tool_input(item.key, item.writer.piece(text, number if isinstance(number, int) else 0))
 
     # ---- everything else

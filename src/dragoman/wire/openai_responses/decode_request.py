@@ -31,9 +31,10 @@ from dragoman.message import (
 from dragoman.request import Effort, OutputFormat, Request, ThinkingConfig
 from dragoman.wire.base import Headers, lower_headers
 from dragoman.wire.decoder import load_json
+from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
 from dragoman.wire.openai_responses.blocks_in import annotations_of, blocks_of, compact_json, message_extra, part_block
 from dragoman.wire.openai_responses.encode import ENCRYPTED_REASONING
-from dragoman.wire.openai_responses.kinds import BARE, OUTPUTS, WIRE, dict_of, is_dict, is_list, is_user_side, objects_of, role_of, str_of
+from dragoman.wire.openai_responses.kinds import BARE, OUTPUTS, WIRE, is_user_side, role_of
 from dragoman.wire.openai_responses.results_out import shell_text
 from dragoman.wire.openai_responses.tools import read_tool_choice, tools_of
 
@@ -51,13 +52,13 @@ def decode_request(body: bytes, headers: Headers = ()) -> Request:
         value: Any = load_json(body)
     except ValueError as error:
         raise InvalidInputError([Problem("$", "json", f"the body is not JSON: {error}")]) from None
-    if not is_dict(value):
+    if not is_object(value):
         raise InvalidInputError([Problem("$", "type", "the body must be an object")])
     rest = dict(value)
     rest.pop("stream", None)
     messages = _messages(rest.pop("input", []), problems)
     tools = tools_of(rest.pop("tools", None), "tools", problems)
-    fields: dict[str, Any] = {"model": str_of(rest.pop("model", "")), "system": str_of(rest.pop("instructions", "")), "tools": tools}
+    fields: dict[str, Any] = {"model": as_string(rest.pop("model", "")), "system": as_string(rest.pop("instructions", "")), "tools": tools}
     choice = read_tool_choice(rest.get("tool_choice"), tools)
     if choice is not None and tools:
         fields["tool_choice"] = choice
@@ -67,7 +68,7 @@ def decode_request(body: bytes, headers: Headers = ()) -> Request:
     for key, field in _NUMBERS.items():
         if isinstance(rest.get(key), int | float) and not isinstance(rest[key], bool):
             fields[field] = rest.pop(key)
-    if is_dict(rest.get("metadata")):
+    if is_object(rest.get("metadata")):
         fields["metadata"] = rest.pop("metadata")
     fields |= _output(rest) | _reasoning(rest)
     _keep_storage(rest)
@@ -80,11 +81,11 @@ def decode_request(body: bytes, headers: Headers = ()) -> Request:
 
 def _output(rest: _Item) -> _Item:
     """`text.format` of a JSON schema as an OutputFormat; what else stands in `text` stays."""
-    text = dict_of(rest.get("text"))
-    form = dict_of(text.get("format"))
-    if form.get("type") != "json_schema" or not is_dict(form.get("schema")):
+    text = as_object(rest.get("text"))
+    form = as_object(text.get("format"))
+    if form.get("type") != "json_schema" or not is_object(form.get("schema")):
         return {}
-    output = OutputFormat(form["schema"], name=str_of(form.get("name")) or "output", strict=form.get("strict") is True)
+    output = OutputFormat(form["schema"], name=as_string(form.get("name")) or "output", strict=form.get("strict") is True)
     left = {key: v for key, v in form.items() if key not in ("type", "schema", "name", "strict") and v is not None}
     others = {key: v for key, v in text.items() if key != "format"} | ({"format": left} if left else {})
     _put(rest, "text", others)
@@ -92,7 +93,7 @@ def _output(rest: _Item) -> _Item:
 
 
 def _reasoning(rest: _Item) -> _Item:
-    if not is_dict(rest.get("reasoning")):
+    if not is_object(rest.get("reasoning")):
         return {}
     left = {key: v for key, v in rest["reasoning"].items() if v is not None}
     fields: _Item = {}
@@ -141,7 +142,7 @@ def _messages(value: Any, problems: list[Problem]) -> list[Message]:
         return []
     gathered = _Gathered(problems)
     for index, item in enumerate(value):
-        if is_dict(item):
+        if is_object(item):
             gathered.item(item, f"input[{index}]")
         else:
             problems.append(Problem(f"input[{index}]", "type", "must be an object"))
@@ -191,7 +192,7 @@ class _Gathered:
         if isinstance(content, str):
             blocks: list[Block] = [Text(scrub(content), extra={WIRE: {"item": shared}} if shared else {})]
         elif is_list(content):
-            blocks = [part_block(part, shared) for part in objects_of(content)]
+            blocks = [part_block(part, shared) for part in as_objects(content)]
         else:
             self._problems.append(Problem(f"{path}.content", "type", "must be a string or a list of parts"))
             return
@@ -209,14 +210,14 @@ class _Gathered:
         if isinstance(content, str):
             blocks: list[Block] = [Text(scrub(content))]
         elif is_list(content):
-            blocks = [_input_part(part) for part in objects_of(content)]
+            blocks = [_input_part(part) for part in as_objects(content)]
         else:
             self._problems.append(Problem(f"{path}.content", "type", "must be a string or a list of parts"))
             return
         self.messages.append(Message("user" if role == "user" else "system", blocks, extra={WIRE: extra} if extra else {}))
 
     def _other(self, item: _Item, kind: str) -> None:
-        call_id = str_of(item.get("call_id"))
+        call_id = as_string(item.get("call_id"))
         if kind in OUTPUTS and call_id not in self._in_container and (kind != "tool_search_output" or item.get("execution") == "client"):
             self._add("user", [_result(item, kind)])
             return
@@ -278,22 +279,22 @@ def _result(item: _Item, kind: str) -> ToolResult:
     match call_kind, output:
         case "shell_call", _:
             own["output"] = output
-            content = shell_text(objects_of(output))
+            content = shell_text(as_objects(output))
         case "computer_call", _:
-            picture = _screenshot(dict_of(output), own)
+            picture = _screenshot(as_object(output), own)
             content = [picture] if picture is not None else compact_json(output)
         case "tool_search_call", _:
             content = compact_json(own.pop("tools", []))
         case _, list():
-            content = [_input_part(part) for part in objects_of(output)]
+            content = [_input_part(part) for part in as_objects(output)]
         case _:
-            content = scrub(str_of(output))
+            content = scrub(as_string(output))
     if own.get("status") == "failed" or (call_kind == "function_call" and own.get("status") == "incomplete"):
         is_error = True
         del own["status"]
     elif call_kind == "apply_patch_call":
         own.pop("status", None)
-    id = str_of(item.get("call_id")) or str_of(item.get("id"))
+    id = as_string(item.get("call_id")) or as_string(item.get("id"))
     return ToolResult(id, content, is_error=is_error, extra={WIRE: own} if own else {})
 
 

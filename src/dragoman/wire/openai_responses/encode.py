@@ -18,10 +18,11 @@ from dragoman.errors import InvalidInputError, Problem
 from dragoman.event import Notice
 from dragoman.fragments import scrub, scrub_tree
 from dragoman.message import Text
-from dragoman.request import Effort, Request, ThinkingConfig
+from dragoman.request import Request
 from dragoman.wire.base import HTTPRequest
+from dragoman.wire.json_values import as_object, as_string, is_finite
+from dragoman.wire.openai_effort import effort_of
 from dragoman.wire.openai_responses.blocks_out import ItemWriter, hoisted
-from dragoman.wire.openai_responses.kinds import dict_of, str_of
 from dragoman.wire.openai_responses.tools import write_tool, write_tool_choice
 
 __all__ = ["ENCRYPTED_REASONING", "PATH", "encode_request"]
@@ -33,9 +34,6 @@ ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 NO_REASONING = ("gpt-3.5", "gpt-4", "chatgpt-", "gpt-5-chat", "gpt-5.1-chat", "gpt-5.2-chat", "computer-use")
 """Beginnings of model ids without reasoning, which refuse to encrypt any ("Encrypted content is not supported with this model")."""
-
-EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((1024, "minimal"), (2048, "low"), (8192, "medium"), (16384, "high"))
-"""The largest budget in tokens that each effort stands for; more is `xhigh`. The inverse of `ThinkingConfig.auto`'s table."""
 
 SUMMARY_OF_DISPLAY: dict[str, str | None] = {"summarized": "auto", "omitted": None}
 """`ThinkingConfig.display` as `reasoning.summary`; any other word (`detailed`, `concise`) is the wire's own."""
@@ -138,7 +136,7 @@ def _reasoning(request: Request, notices: list[Notice]) -> dict[str, Any]:
     if thinking.mode == "off":
         return {"effort": "none"}
     if thinking.mode == "budget" and effort is None:
-        effort = _effort_of(thinking)
+        effort = effort_of(thinking.budget_tokens or 0)
         notices.append(
             Notice("thinking_budget_as_effort", f"the Responses API has no thinking budget; effort {effort} stands for it", path="thinking")
         )
@@ -149,16 +147,8 @@ def _reasoning(request: Request, notices: list[Notice]) -> dict[str, Any]:
 
 def _sent_effort(body: Mapping[str, Any]) -> str | None:
     """The effort that a body asks for; None also where thinking is off."""
-    effort = str_of(dict_of(body.get("reasoning")).get("effort"))
+    effort = as_string(as_object(body.get("reasoning")).get("effort"))
     return effort if effort and effort != "none" else None
-
-
-def _effort_of(thinking: ThinkingConfig) -> Effort:
-    budget = thinking.budget_tokens or 0
-    for most, effort in EFFORT_OF_BUDGET:
-        if budget <= most:
-            return effort
-    return "xhigh"
 
 
 def _include(request: Request, given: Mapping[str, Any], *, stateless: bool) -> list[str]:
@@ -191,10 +181,13 @@ def _headers(request: Request, *, stream: bool) -> dict[str, str]:
 
 def _json(body: dict[str, Any]) -> bytes:
     try:
-        return msgspec.json.encode(body)
+        data = msgspec.json.encode(body)
     except UnicodeEncodeError:
-        return msgspec.json.encode(scrub_tree(body))
+        data = msgspec.json.encode(scrub_tree(body))
     except TypeError as error:
         raise InvalidInputError(
             [Problem("extra_body", "not_json", f"the request holds a value that JSON has no form for ({error})")]
         ) from None
+    if b"null" in data and not is_finite(body):  # msgspec writes NaN as null
+        raise InvalidInputError([Problem("request", "not_json", "the request holds NaN or an infinity", "use finite numbers")])
+    return data

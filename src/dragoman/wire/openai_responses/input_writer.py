@@ -11,8 +11,8 @@ from typing import Any
 
 from dragoman.fragments import Fragments, scrub
 from dragoman.wire.framing import escape_json
+from dragoman.wire.json_values import is_list
 from dragoman.wire.openai_responses.blocks_in import compact_json
-from dragoman.wire.openai_responses.kinds import is_list
 
 __all__ = ["InputWriter"]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.wire.framing import Key
+from dragoman.wire.json_values import as_string
 from dragoman.wire.openai_responses.input_writer import InputWriter
-from dragoman.wire.openai_responses.kinds import CALLS, Role, role_of, str_of
+from dragoman.wire.openai_responses.kinds import CALLS, Role, role_of
 
 __all__ = ["Item", "Items", "id_of"]
 
@@ -25,7 +26,7 @@ class Item:
 
     def __init__(self, index: int, item: dict[str, Any], role: Role) -> None:
         self.index = index
-        self.kind = str_of(item.get("type"))
+        self.kind = as_string(item.get("type"))
         self.role: Role = role
         self.id = id_of(item)
         self.start = item
@@ -43,7 +44,7 @@ class Item:
 
 def id_of(item: dict[str, Any]) -> str:
     """What identifies an item: its id, or, where it has none (llama.cpp's calls), its call id."""
-    return str_of(item.get("id")) or str_of(item.get("call_id"))
+    return as_string(item.get("id")) or as_string(item.get("call_id"))
 
 
 def _writer(kind: str, role: Role) -> InputWriter | None:
@@ -89,7 +90,7 @@ class Items:
     def find(self, value: dict[str, Any], kind: str, *, id: str = "") -> Item | None:
         """The item that an event is about; `kind` is what fits, `id` what the event's item says of itself."""
         index = value.get("output_index")
-        id = id or str_of(value.get("item_id"))
+        id = id or as_string(value.get("item_id"))
         if isinstance(index, int):
             item = self._items.get(index)
             if item is not None and id and id != item.id:

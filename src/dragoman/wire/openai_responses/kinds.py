@@ -9,7 +9,9 @@ Sources: the item types of openai-python 3.57, and the recordings named beside a
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple
+
+from dragoman.wire.json_values import as_object, as_string, is_list
 
 __all__ = [
     "BARE",
@@ -21,13 +23,8 @@ __all__ = [
     "WIRE",
     "Call",
     "Role",
-    "dict_of",
-    "is_dict",
-    "is_list",
     "is_user_side",
-    "objects_of",
     "role_of",
-    "str_of",
 ]
 
 WIRE = "openai-responses"
@@ -89,7 +86,7 @@ USER_SIDE = frozenset({"mcp_approval_response", "additional_tools", "configurati
 
 def role_of(item: dict[str, Any], own_tools: frozenset[str] = frozenset()) -> Role:
     """What an output item becomes. `own_tools` are the names of the caller's tools, which no table of the provider's names overrules."""
-    kind = str_of(item.get("type"))
+    kind = as_string(item.get("type"))
     if kind == "message":
         return "message" if item.get("content") is None or is_list(item["content"]) else "opaque"
     if kind == "reasoning":
@@ -98,7 +95,7 @@ def role_of(item: dict[str, Any], own_tools: frozenset[str] = frozenset()) -> Ro
         return "pair"
     if kind == "image_generation_call":
         return "image"
-    if kind == "custom_tool_call" and str_of(item.get("name")) in HIDDEN_SERVER_TOOLS - own_tools:
+    if kind == "custom_tool_call" and as_string(item.get("name")) in HIDDEN_SERVER_TOOLS - own_tools:
         return "pair"
     if kind == "shell_call" and _in_container(item):
         return "use"
@@ -110,34 +107,9 @@ def role_of(item: dict[str, Any], own_tools: frozenset[str] = frozenset()) -> Ro
 
 
 def _in_container(item: dict[str, Any]) -> bool:
-    return dict_of(item.get("environment")).get("type") not in (None, "local")
+    return as_object(item.get("environment")).get("type") not in (None, "local")
 
 
 def is_user_side(kind: str) -> bool:
     """Whether an input item that becomes Opaque belongs to the caller's side of the conversation."""
     return kind in USER_SIDE or (kind.endswith(("_output", "_response")) and kind not in ("program_output", "tool_search_output"))
-
-
-def str_of(value: Any) -> str:
-    """The value if it is a string, else `""`."""
-    return value if isinstance(value, str) else ""
-
-
-def is_dict(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a JSON value is an object."""
-    return isinstance(value, dict)
-
-
-def is_list(value: Any) -> TypeGuard[list[Any]]:
-    """Whether a JSON value is an array."""
-    return isinstance(value, list)
-
-
-def dict_of(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return value if is_dict(value) else {}
-
-
-def objects_of(value: Any) -> list[dict[str, Any]]:
-    """The objects in an array; nothing if the value is no array."""
-    return [item for item in value if is_dict(item)] if is_list(value) else []

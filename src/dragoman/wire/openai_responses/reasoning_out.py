@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from dragoman.message import Thinking
+from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_responses.blocks_in import PARAGRAPH
-from dragoman.wire.openai_responses.kinds import WIRE, is_dict, is_list
+from dragoman.wire.openai_responses.kinds import WIRE
 
 __all__ = ["write_reasoning"]
 
@@ -45,7 +46,7 @@ def _are_lengths(value: Any) -> bool:
 
 
 def _are_dicts(value: Any) -> bool:
-    return is_list(value) and bool(value) and all(is_dict(v) for v in value)
+    return is_list(value) and bool(value) and all(is_object(v) for v in value)
 
 
 def _cut(text: str, lengths: Sequence[int]) -> list[str] | None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from dragoman.message import Image, ToolResult
 from dragoman.wire.decoder import load_json
-from dragoman.wire.openai_responses.kinds import CALLS, WIRE, is_dict, is_list, objects_of, str_of
+from dragoman.wire.json_values import as_objects, as_string, is_list, is_object
+from dragoman.wire.openai_responses.kinds import CALLS, WIRE
 from dragoman.wire.openai_responses.parts_out import PartWriter, image_source
 
 __all__ = ["shell_text", "write_result"]
@@ -52,7 +53,7 @@ def _shell(block: ToolResult, own: _Item, parts: PartWriter, path: str) -> _Item
     if is_list(kept) and shell_text(kept) == block.text:
         return {"output": kept}
     given = _json(block.text)
-    if is_list(given) and given and all(is_dict(chunk) and "outcome" in chunk for chunk in given):
+    if is_list(given) and given and all(is_object(chunk) and "outcome" in chunk for chunk in given):
         return {"output": given}
     outcome = {"type": "exit", "exit_code": 1 if block.is_error else 0}
     return {"output": [{"stdout": block.text, "stderr": "", "outcome": outcome}]}
@@ -60,7 +61,7 @@ def _shell(block: ToolResult, own: _Item, parts: PartWriter, path: str) -> _Item
 
 def shell_text(outputs: list[Any]) -> str:
     """What a shell printed, as one text."""
-    return "".join([str_of(chunk.get(stream)) for chunk in objects_of(outputs) for stream in ("stdout", "stderr")])
+    return "".join([as_string(chunk.get(stream)) for chunk in as_objects(outputs) for stream in ("stdout", "stderr")])
 
 
 def _apply_patch(block: ToolResult, own: _Item, parts: PartWriter, path: str) -> _Item:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dragoman.message import Block, Opaque, Refusal, Text
 from dragoman.wire.framing import Framing, Key
+from dragoman.wire.json_values import as_objects, as_string
 from dragoman.wire.openai_responses.blocks_in import (
     annotations_of,
     call_block,
@@ -26,7 +27,7 @@ from dragoman.wire.openai_responses.blocks_in import (
     use_block,
 )
 from dragoman.wire.openai_responses.items import Item
-from dragoman.wire.openai_responses.kinds import WIRE, objects_of, str_of
+from dragoman.wire.openai_responses.kinds import WIRE
 
 __all__ = ["Settler"]
 
@@ -80,7 +81,7 @@ class Settler:
     def _message(self, item: Item, final: dict[str, Any] | None) -> None:
         framing = self._framing
         shared = message_extra(final or {key: value for key, value in item.start.items() if key != "status"})
-        parts = objects_of((final or {}).get("content"))
+        parts = as_objects((final or {}).get("content"))
         opened = list(item.parts.values())
         if not parts and not opened and final is not None:
             framing.put(Opaque(final, wire=WIRE))
@@ -141,7 +142,7 @@ class Settler:
 
     def _call_id(self, item: Item, final: dict[str, Any]) -> str:
         """The call's id, or the one that `Framing` made for it."""
-        return str_of(final.get("call_id")) or f"call_{self._framing.response_id}_{self._framing.index(item.key)}"
+        return as_string(final.get("call_id")) or f"call_{self._framing.response_id}_{self._framing.index(item.key)}"
 
     def _pair(self, item: Item, final: dict[str, Any] | None) -> None:
         if final is None:

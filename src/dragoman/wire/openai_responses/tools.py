@@ -11,7 +11,8 @@ from typing import Any, cast
 
 from dragoman.errors import Problem
 from dragoman.request import ProviderTool, Request, Tool, ToolChoice, ToolNamed
-from dragoman.wire.openai_responses.kinds import WIRE, dict_of, is_dict, is_list, str_of
+from dragoman.wire.json_values import as_object, as_string, is_list, is_object
+from dragoman.wire.openai_responses.kinds import WIRE
 
 __all__ = ["NO_PARAMETERS", "read_tool", "read_tool_choice", "tools_of", "write_tool", "write_tool_choice"]
 
@@ -40,17 +41,17 @@ def write_tool(tool: Tool | ProviderTool) -> dict[str, Any]:
 
 def read_tool(wire: dict[str, Any]) -> Tool | ProviderTool:
     """A tool from the wire's object."""
-    kind, name = str_of(wire.get("type")), str_of(wire.get("name"))
+    kind, name = as_string(wire.get("type")), as_string(wire.get("name"))
     if kind != "function" or not name or "function" in wire:  # nested as in Chat Completions: some clients send it so
         options = {key: value for key, value in wire.items() if key != "type" and not (key == "name" and kind in _NAMED)}
-        return ProviderTool(kind, name or str_of(wire.get("server_label")) or kind, options)
-    parameters = dict_of(wire.get("parameters"))
+        return ProviderTool(kind, name or as_string(wire.get("server_label")) or kind, options)
+    parameters = as_object(wire.get("parameters"))
     extra = {key: v for key, v in wire.items() if key not in ("type", "name", "description", "parameters", "strict") and v is not None}
     if wire.get("strict") is None:
         extra["strict"] = None
     return Tool(
         name,
-        str_of(wire.get("description")),
+        as_string(wire.get("description")),
         parameters if parameters != NO_PARAMETERS else {},
         strict=wire.get("strict") is True,
         extra={WIRE: extra} if extra else {},
@@ -84,8 +85,8 @@ def read_tool_choice(choice: Any, tools: list[Tool | ProviderTool]) -> ToolChoic
     """Our tool choice; None for what only the wire can say (a list of allowed tools), which is kept as it is."""
     if choice in ("auto", "none", "required"):
         return cast("ToolChoice", choice)
-    wire = dict_of(choice)
-    name = str_of(wire.get("name"))
+    wire = as_object(choice)
+    name = as_string(wire.get("name"))
     if wire.get("type") in ("function", "custom") and name and len(wire) == 2:
         return ToolNamed(name)
     if len(wire) == 1:
@@ -101,7 +102,7 @@ def tools_of(value: Any, path: str, problems: list[Problem]) -> list[Tool | Prov
         problems.append(Problem(path, "type", "must be a list of tools"))
         return tools
     for position, wire in enumerate(value or []):
-        if is_dict(wire) and isinstance(wire.get("type"), str):
+        if is_object(wire) and isinstance(wire.get("type"), str):
             tools.append(read_tool(wire))
         else:
             problems.append(Problem(f"{path}[{position}]", "type", "must be an object with a type"))

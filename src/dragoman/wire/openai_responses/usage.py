@@ -13,7 +13,8 @@ from typing import Any
 
 from dragoman.message import Extra
 from dragoman.response import Usage
-from dragoman.wire.openai_responses.kinds import WIRE, dict_of, is_dict, str_of
+from dragoman.wire.json_values import as_object, as_string, is_object
+from dragoman.wire.openai_responses.kinds import WIRE
 
 __all__ = ["response_extra", "usage_of"]
 
@@ -67,18 +68,18 @@ ECHOED = frozenset(
 
 def usage_of(response: dict[str, Any]) -> Usage:
     """The usage of a response object; empty if it has none."""
-    raw = dict_of(response.get("usage"))
-    inputs, outputs = dict_of(raw.get("input_tokens_details")), dict_of(raw.get("output_tokens_details"))
+    raw = as_object(response.get("usage"))
+    inputs, outputs = as_object(raw.get("input_tokens_details")), as_object(raw.get("output_tokens_details"))
     prompt, cached, written = _count(raw.get("input_tokens")), _count(inputs.get("cached_tokens")), _count(inputs.get("cache_write_tokens"))
     extra = {key: value for key, value in raw.items() if key not in _KNOWN and value is not None}
     if cached + written > prompt:
         extra |= {key: raw[key] for key in ("input_tokens", "input_tokens_details") if key in raw}
-    elif is_dict(inputs.get("cache_write_tokens_details")):
+    elif is_object(inputs.get("cache_write_tokens_details")):
         extra["cache_write_tokens_details"] = inputs["cache_write_tokens_details"]
     total = raw.get("total_tokens")
     if total is not None and total != prompt + _count(raw.get("output_tokens")):
         extra["total_tokens"] = total
-    tools = dict_of(response.get("tool_usage"))
+    tools = as_object(response.get("tool_usage"))
     if _any_count(tools):
         extra["tool_usage"] = tools
     return Usage(
@@ -90,7 +91,7 @@ def usage_of(response: dict[str, Any]) -> Usage:
         server_tools=_server_tools(raw, tools),
         details={**_details("input", inputs), **_details("output", outputs)},
         reported_cost=_cost(extra),
-        service_tier=str_of(response.get("service_tier")),
+        service_tier=as_string(response.get("service_tier")),
         extra={WIRE: extra} if extra else {},
     )
 
@@ -102,8 +103,8 @@ def _details(bucket: str, counts: dict[str, Any]) -> dict[str, int]:
 
 def _server_tools(raw: dict[str, Any], tools: dict[str, Any]) -> dict[str, int]:
     """How often the provider's own tools ran: OpenAI's `tool_usage.<tool>.num_requests`, xAI's `<tool>_calls`."""
-    counts = {name: _count(dict_of(value).get("num_requests")) for name, value in tools.items()}
-    calls = dict_of(raw.get("server_side_tool_usage_details"))
+    counts = {name: _count(as_object(value).get("num_requests")) for name, value in tools.items()}
+    calls = as_object(raw.get("server_side_tool_usage_details"))
     counts |= {name.removesuffix("_calls"): _count(value) for name, value in calls.items()}
     return {name: count for name, count in counts.items() if count}
 
@@ -119,7 +120,7 @@ def _cost(extra: dict[str, Any]) -> Decimal | None:
 
 
 def _any_count(value: Any) -> bool:
-    if is_dict(value):
+    if is_object(value):
         return any(_any_count(v) for v in value.values())
     return _count(value) > 0
 
