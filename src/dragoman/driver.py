@@ -268,8 +268,11 @@ class AsyncCallSource(_SourceBase):
                     finally:
                         clocks.pause()
                     self._reply = Head(response.status, response.headers)
-                    self._polled = polled = response if can_be_polled(response) else None
-                    self._body = None if polled is not None else aiter(response)
+                    self._polled = self._body = None
+                    if can_be_polled(response):
+                        self._polled = response
+                    else:
+                        self._body = aiter(response)
                 case Body(reading):
                     self._reading = reading
                 case Release():
