@@ -162,7 +162,8 @@ class Call:
             head: Head = yield Send(request, self.clocks)
         except ProviderError as error:
             return (yield from self._failed(Failed(self.named(error)), [], {}))
-        headers = lower_headers(head.headers)
+        # what a good answer's headers say of waiting and limits is nothing to do with an error within it, whatever status that one names
+        headers = lower_headers(head.headers) if head.status >= 400 else {}
         decoder = self._new_decoder(head.status, head.headers)
         log.debug("%s: HTTP %d after %.3f s, request id %s", self._provider, head.status, self._meter.since(), decoder.request_id or "none")
         self.rate_limits = decoder.rate_limits or self.rate_limits

@@ -22,6 +22,7 @@ from dragoman import (
     IncompleteStreamError,
     InvalidInputError,
     MessageStart,
+    OpenAIChat,
     OverloadedError,
     PermissionDeniedError,
     ProtocolError,
@@ -36,7 +37,7 @@ from dragoman import (
     Timeouts,
 )
 from dragoman.testing import anthropic_events
-from tests.driver.fakes import SSE_HEADERS, Answer, Time, complete, events_of, kinds, provider
+from tests.driver.fakes import SSE_HEADERS, Answer, AsyncFakeTransport, FakeTransport, Time, complete, events_of, kinds, provider
 from tests.shared import case
 
 ASK = Request("hi")
@@ -323,6 +324,29 @@ def test_retry_after_on_a_good_answer_means_nothing(way: str) -> None:
     events = _without_waiting(made, way)
     assert isinstance(events[0], Retrying)
     assert events[0].delay == 0
+
+
+@WAYS
+def test_nor_does_it_where_the_error_within_it_names_a_status(way: str) -> None:
+    transport = FakeTransport(
+        Answer(
+            b'data: {"error": {"message": "busy", "code": 429}}\n\n',
+            headers=[*SSE_HEADERS, ("retry-after", "50"), ("x-ratelimit-reset", "50"), ("x-ratelimit-remaining-requests", "9")],
+        ),
+        Answer(),
+    )
+    made = OpenAIChat(
+        "key",
+        model="m",
+        transport=transport,
+        async_transport=AsyncFakeTransport(transport),
+        clock=Time().clock(),
+        retry=RetryPolicy(base=0.0),
+        telemetry=None,
+    )
+    first = _without_waiting(made, way)[0]
+    assert isinstance(first, Retrying)
+    assert (first.delay, first.error.status, first.error.retry_after) == (0, 429, None)
 
 
 def test_back_off_grows_with_full_jitter_up_to_its_cap() -> None:
