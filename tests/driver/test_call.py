@@ -333,7 +333,7 @@ def test_nor_does_it_where_the_error_within_it_names_a_status(way: str) -> None:
             b'data: {"error": {"message": "busy", "code": 429}}\n\n',
             headers=[*SSE_HEADERS, ("retry-after", "50"), ("x-ratelimit-reset", "50"), ("x-ratelimit-remaining-requests", "9")],
         ),
-        Answer(),
+        Answer(b'data: {"choices": [{"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}]}\n\n'),
     )
     made = OpenAIChat(
         "key",
