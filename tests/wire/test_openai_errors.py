@@ -11,6 +11,7 @@ from dragoman import (
     AuthError,
     ConflictError,
     ContextOverflowError,
+    Failed,
     InvalidRequestError,
     ModelNotFoundError,
     OverloadedError,
@@ -175,3 +176,21 @@ def test_both_protocols_say_the_same_of_the_same_answer(status: int, body: Any, 
 def test_the_status_that_an_error_in_a_stream_names_wins_over_its_type() -> None:
     value = {"error": {"message": "m", "type": "server_error", "code": 429}}
     assert type(stream_error(value, label="OpenAI", provider="openai")) is RateLimitedError
+
+
+BARE = {"object": "error", "message": "max_tokens is too large", "type": "BadRequestError", "param": None, "code": 400}
+TYPED = {"type": "error", "message": "slow down", "code": "rate_limit_exceeded"}
+
+
+@pytest.mark.parametrize("wire", [OpenAIChatWire("vllm"), OpenAIResponsesWire()])
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize(("value", "cls"), [(BARE, InvalidRequestError), (TYPED, RateLimitedError)])
+def test_an_error_without_an_envelope_is_an_error_in_an_answer_of_status_200(
+    wire: Any, streamed: bool, value: dict[str, Any], cls: type[ProviderError]
+) -> None:
+    data = json.dumps(value).encode()
+    decoder = wire.decoder(headers={"content-type": "text/event-stream" if streamed else "application/json"})
+    [failed] = [*decoder.feed(b"data: " + data + b"\n\n" if streamed else data), *decoder.close()]
+    assert isinstance(failed, Failed)
+    assert type(failed.error) is cls
+    assert str(value["message"]) in failed.error.message

@@ -42,7 +42,7 @@ from dragoman.wire.error_text import error_text, redact
 from dragoman.wire.json_values import as_object, as_string, is_list, is_object
 from dragoman.wire.overflow import is_overflow
 
-__all__ = ["BY_STATUS", "MEANINGS", "REFINED", "decode_error", "rate_limits", "request_id_of", "stream_error"]
+__all__ = ["BY_STATUS", "MEANINGS", "REFINED", "decode_error", "is_error", "rate_limits", "request_id_of", "stream_error"]
 
 REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "apim-request-id", "mistral-correlation-id", "x-generation-id")
 """Headers that may hold the call's id: OpenAI's and most hosts', Hugging Face's, Azure's, Mistral's, OpenRouter's."""
@@ -201,6 +201,11 @@ def stream_error(value: Any, *, label: str, provider: str, request_id: str = "")
     cls = _of_words(fields) if fields.status is None else _of_status(fields.status, fields)
     request_id = request_id or fields.request_id
     return _make(cls, fields, status=fields.status, label=label, provider=provider, request_id=request_id, body=_compact(value))
+
+
+def is_error(value: dict[str, Any]) -> bool:
+    """Whether an object of an answer is an error and nothing else: one that says so of itself, without a key `error` (vLLM, Mistral)."""
+    return value.get("object") == "error" or value.get("type") == "error"
 
 
 def request_id_of(headers: dict[str, str]) -> str:

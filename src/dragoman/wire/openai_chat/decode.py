@@ -33,7 +33,7 @@ from dragoman.wire.openai_chat.names import WIRE
 from dragoman.wire.openai_chat.reasoning import THINKING, Reasoning
 from dragoman.wire.openai_chat.stops import FAILURES, STOP_REASONS
 from dragoman.wire.openai_chat.usage import usage_of
-from dragoman.wire.openai_errors import decode_error, rate_limits, request_id_of, stream_error
+from dragoman.wire.openai_errors import decode_error, is_error, rate_limits, request_id_of, stream_error
 
 __all__ = ["OpenAIChatDecoder"]
 
@@ -161,7 +161,7 @@ class OpenAIChatDecoder(AnswerDecoder):
                 self._protocol_error("an event of the stream is not JSON", body=data)
             return
         chunk = as_object(value)
-        if event == b"error" and not chunk.get("error"):
+        if (event == b"error" or ("choices" not in chunk and is_error(chunk))) and not chunk.get("error"):
             chunk = {"error": value}
         if "choices" in chunk or any(chunk.get(key) for key in _TELLING_KEYS):
             self._chunk(chunk)
@@ -173,6 +173,8 @@ class OpenAIChatDecoder(AnswerDecoder):
     def _body(self, body: dict[str, Any]) -> None:
         self._done = True
         choices = as_objects(body.get("choices"))
+        if not choices and is_error(body) and not body.get("error"):
+            body = {"error": body}
         if not choices and not body.get("error"):
             self._protocol_error("the answer has no choices (is this an endpoint of the chat completions API?)")
             return

@@ -29,7 +29,7 @@ from dragoman.wire.base import Headers
 from dragoman.wire.decoder import AnswerDecoder, load_json
 from dragoman.wire.framing import Framing, Key
 from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
-from dragoman.wire.openai_errors import decode_error, rate_limits, request_id_of, stream_error
+from dragoman.wire.openai_errors import decode_error, is_error, rate_limits, request_id_of, stream_error
 from dragoman.wire.openai_responses.blocks_in import PARAGRAPH, image_shell, pair_shell, reasoning_block, result_block
 from dragoman.wire.openai_responses.events import ARGUMENTS, DONE, FREE_TEXT, PROGRESS, SILENT, STATUS_OF_EVENT, STOP_OF_REASON
 from dragoman.wire.openai_responses.items import Item, Items, id_of
@@ -113,6 +113,8 @@ class ResponsesDecoder(AnswerDecoder):
         kind = value.get("type")
         if not isinstance(kind, str):
             kind = value["type"] = event.decode("utf-8", "replace") or ("error" if "error" in value else "")
+        if is_error(value):
+            kind = "error"
         handle = self._EVENTS.get(kind)
         if handle is not None:
             handle(self, value)
@@ -122,7 +124,7 @@ class ResponsesDecoder(AnswerDecoder):
             self._other(kind, value)
 
     def _body(self, body: dict[str, Any]) -> None:
-        if "output" not in body and body.get("error"):
+        if "output" not in body and (body.get("error") or is_error(body)):
             self._fail(self._stream_error(body))
         elif is_list(body.get("output")) or "status" in body:
             self._finished("", {"response": body})
