@@ -172,6 +172,8 @@ STREAMS: list[Scenario] = [
         text=TEXT,
     ),
     _broken("delta-without-block", "a delta for a block that was never started", _START, _ONE, *EVENTS[6:]),
+    _broken("delta-before-block-start", "a delta and the start of its block have changed places", _START, _ONE, _BLOCK, *EVENTS[4:]),
+    _fine("stop-reason-before-last-delta", "the stop reason comes before the last words", *EVENTS[:5], _DELTA, _THREE, _STOP, _END),
     _broken(
         "block-skipped",
         "a delta for block 1 while only block 0 is open",
