@@ -55,6 +55,21 @@ def _ratio(over: tuple[str, str], under: tuple[str, str]) -> Callable[[Results],
     return of
 
 
+_PEERS = tuple(contestant.key for contestant in CONTESTANTS if contestant.key not in (*_OURS, "bare", "callbacks", "raw", "anthropic"))
+
+
+def _best_peer(case: str, ours: str) -> Callable[[Results], float | None]:
+    """The quickest of the others, over ours; the SDK's `stream()` has a row of its own."""
+
+    def of(results: Results) -> float | None:
+        rows = results["cases"].get(case, {})
+        peers = [row["median"] for who, row in rows.items() if who in _PEERS and "median" in row]
+        mine = rows.get(ours, {}).get("median")
+        return min(peers) / mine if peers and mine else None
+
+    return of
+
+
 def _first_token(case: str, ours: str) -> Callable[[Results], float | None]:
     """Time to first token above the raw reader, ours over the SDK's."""
 
@@ -78,6 +93,13 @@ def _call(case: str) -> Callable[[Results], float | None]:
 
 def _cold(name: str) -> Callable[[Results], float | None]:
     return lambda results: results.get("cold", {}).get("httpx2", {}).get(name)
+
+
+def _cold_call(results: Results) -> float | None:
+    """Import, client and first call from a new process: the SDK over ours."""
+    rows = [results.get("cold", {}).get(who) for who in ("anthropic", "direct")]
+    theirs, ours = (None if row is None else row["import"] + row["client"] + row["first call"] for row in rows)
+    return None if theirs is None or ours is None else theirs / ours
 
 
 def _cold_ratio(name: str) -> Callable[[Results], float | None]:
@@ -128,6 +150,29 @@ REQUIRED: tuple[Requirement, ...] = (
     Requirement(
         "CPU of a warm call of 20 deltas: SDK over dragoman through httpx2, async", "reported", _call("first async"), lambda _: True
     ),
+    Requirement("full speed, sync: direct over raw", "≤ 6", _ratio(("sync", "direct"), ("sync", "raw")), _at_most(6)),
+    Requirement("full speed, async: direct over raw", "≤ 6", _ratio(("async", "direct"), ("async", "raw")), _at_most(6)),
+    Requirement("full speed, sync: SDK over direct", "≥ 20", _ratio(("sync", "anthropic"), ("sync", "direct")), _at_least(20)),
+    Requirement("full speed, async: SDK over direct", "≥ 20", _ratio(("async", "anthropic"), ("async", "direct")), _at_least(20)),
+    Requirement("200 paced streams: direct over raw", "≤ 1.9", _ratio(("paced", "direct"), ("paced", "raw")), _at_most(1.9)),
+    Requirement(
+        "the same, over a reader that wakes no task: in callbacks",
+        "reported",
+        _ratio(("paced", "direct"), ("paced", "callbacks")),
+        lambda _: True,
+    ),
+    Requirement("200 paced streams: SDK over direct", "≥ 4", _ratio(("paced", "anthropic"), ("paced", "direct")), _at_least(4)),
+    Requirement("200 paced streams: best peer over direct", "≥ 3", _best_peer("paced", "direct"), _at_least(3)),
+    Requirement("200 paced streams, TLS: direct over raw", "≤ 1.7", _ratio(("paced tls", "direct"), ("paced tls", "raw")), _at_most(1.7)),
+    Requirement("1,000 streams at once: best peer over direct", "≥ 6", _best_peer("concurrent", "direct"), _at_least(6)),
+    Requirement(
+        "1,000 streams at once, memory: direct over SDK",
+        "≤ 0.5",
+        _ratio(("concurrent memory", "direct"), ("concurrent memory", "anthropic")),
+        _at_most(0.5),
+    ),
+    Requirement("first token above the raw reader: direct over SDK, async", "≤ 0.2", _first_token("first async", "direct"), _at_most(0.2)),
+    Requirement("first call of a cold process: SDK over direct", "≥ 6", _cold_call, _at_least(6)),
     Requirement("import: SDK over dragoman (40 ms where the SDK takes 754)", "≥ 19", _cold_ratio("import"), _at_least(19)),
     Requirement("import, ms of CPU, as loaded as the machine was", "reported", _cold("import"), lambda _: True),
     Requirement("modules after import", "≤ 200", _cold("modules"), _at_most(200)),
