@@ -41,6 +41,22 @@ CONTESTANTS: tuple[Contestant, ...] = (
     ),
     Contestant("anthropic", "anthropic, messages.stream()", "anthropic-2.14.0", "clients.sdk", "anthropic"),
     Contestant("anthropic events", "anthropic, create(stream=True)", "anthropic-2.14.0", "clients.sdk", "", {"BENCH_EVENTS": "1"}),
+    Contestant(
+        "anthropic aiohttp",
+        "anthropic, messages.stream() on aiohttp",
+        "anthropic-aiohttp-2.14.0",
+        "clients.sdk",
+        "",
+        {"BENCH_AIOHTTP": "1"},
+    ),
+    Contestant(
+        "aiohttp events",
+        "anthropic, create(stream=True) on aiohttp",
+        "anthropic-aiohttp-2.14.0",
+        "clients.sdk",
+        "",
+        {"BENCH_AIOHTTP": "1", "BENCH_EVENTS": "1"},
+    ),
     Contestant("pydantic-ai", "pydantic-ai, direct", "pydantic-ai-slim-2.68.0", "clients.pydanticai", "pydantic_ai.direct"),
     Contestant("any-llm", "any-llm", "any-llm-sdk-1.27.0", "clients.anyllm", "any_llm"),
     Contestant("langchain", "langchain-anthropic", "langchain-anthropic-1.7.10", "clients.langchain", "langchain_anthropic"),
@@ -51,7 +67,9 @@ CONTESTANTS: tuple[Contestant, ...] = (
 FREE = ("bare", "callbacks", "raw", "httpx2", "direct")
 """Those that need no peer's environment."""
 
-_ALL = tuple(contestant.key for contestant in CONTESTANTS if contestant.key not in ("traced", "unchecked"))
+_ON_AIOHTTP = ("anthropic aiohttp", "aiohttp events")
+_ASYNC = tuple(contestant.key for contestant in CONTESTANTS if contestant.key not in ("traced", "unchecked"))
+_ALL = tuple(key for key in _ASYNC if key not in _ON_AIOHTTP)
 _WAYS = ("bare", "callbacks", "raw", "httpx2", "direct", "anthropic")
 _LIBRARIES = tuple(key for key in _ALL if key not in ("bare", "callbacks", "raw"))
 
@@ -122,10 +140,10 @@ CASES: tuple[Case, ...] = (
     _over_bare("over bare", "The codec over a bare msgspec decode of the same deltas, 64 KiB at a time"),
     _over_bare("over bare one", "The codec over a bare msgspec decode, one event per read", one=True),
     _text("sync", "One stream at full speed, sync", "stream", 2_000, 3),
-    _text("async", "One stream at full speed, async", "astream", 2_000, 3),
+    _text("async", "One stream at full speed, async", "astream", 2_000, 3, who=_ASYNC),
     _text("whole", "One stream at full speed, final response only, sync", "whole", 2_000, 3, who=_WAYS),
-    _text("long", "One stream of 20,000 deltas at full speed, async", "astream", 20_000, 1, rounds=3),
-    _paced("paced", "200 streams, one event per 20 ms each, async"),
+    _text("long", "One stream of 20,000 deltas at full speed, async", "astream", 20_000, 1, rounds=3, who=_ASYNC),
+    _paced("paced", "200 streams, one event per 20 ms each, async", who=_ASYNC),
     Case(
         "paced sync",
         "One stream, one event per millisecond, sync",
@@ -145,6 +163,7 @@ CASES: tuple[Case, ...] = (
         "s",
         lambda reply: reply["cpu"],
         rounds=3,
+        who=_ASYNC,
     ),
     Case(
         "concurrent memory",
@@ -153,6 +172,7 @@ CASES: tuple[Case, ...] = (
         "MB",
         _growth,
         rounds=1,
+        who=_ASYNC,
         fresh=True,
     ),
     Case(
@@ -174,7 +194,14 @@ CASES: tuple[Case, ...] = (
         warm={"do": "build", "answer": ["text", 2], "times": 1},
     ),
     Case("first sync", "Time to first token, warm connection, sync", {"do": "timed", "answer": ["text", 20], "times": 60}, "µs", None),
-    Case("first async", "Time to first token, warm connection, async", {"do": "atimed", "answer": ["text", 20], "times": 60}, "µs", None),
+    Case(
+        "first async",
+        "Time to first token, warm connection, async",
+        {"do": "atimed", "answer": ["text", 20], "times": 60},
+        "µs",
+        None,
+        who=_ASYNC,
+    ),
     Case("plain sync", "An answer that does not stream, sync", {"do": "complete", "answer": ["text", 20], "times": 60}, "µs", None),
     Case(
         "memory",

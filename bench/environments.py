@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 ENVIRONMENTS: dict[str, list[str]] = {
     "dragoman": ["msgspec==0.23.0", "httpx2==2.16.2", "httptools==0.9.0"],
     "anthropic-2.14.0": ["anthropic==2.14.0"],
+    "anthropic-aiohttp-2.14.0": ["anthropic[aiohttp]==2.14.0"],
     "litellm-1.110.2": ["litellm==1.110.2"],
     "langchain-anthropic-1.7.10": ["langchain-anthropic==1.7.10"],
     "pydantic-ai-slim-2.68.0": ["pydantic-ai-slim[anthropic]==2.68.0"],

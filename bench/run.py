@@ -230,7 +230,7 @@ def chosen(names: str) -> list[Contestant]:
     """The contestants that `--peers` names, and our own."""
     wanted = {contestant.key for contestant in CONTESTANTS} if names == "all" else {*FREE, "traced", "unchecked", *names.split(",")}
     if "anthropic" in wanted:
-        wanted.add("anthropic events")
+        wanted |= {contestant.key for contestant in CONTESTANTS if contestant.client == "clients.sdk"}
     if not (ROOT / "src" / "dragoman" / "transport" / "direct").exists():
         wanted.discard("direct")
     return [contestant for contestant in CONTESTANTS if contestant.key in wanted]

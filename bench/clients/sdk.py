@@ -1,4 +1,6 @@
-"""The official SDK, `anthropic`: `messages.stream()`; with BENCH_EVENTS its bare events, `create(stream=True)`, joined by hand."""
+"""The official SDK, `anthropic`: `messages.stream()`; with BENCH_EVENTS its bare events, `create(stream=True)`, joined by hand; with
+BENCH_AIOHTTP its async calls go over the SDK's client on aiohttp.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ class Client:
 
     def __init__(self, url: str) -> None:
         self._client = anthropic.Anthropic(api_key="k", base_url=url, max_retries=0)
-        self._aclient = anthropic.AsyncAnthropic(api_key="k", base_url=url, max_retries=0)
+        over = {"http_client": anthropic.DefaultAioHttpClient()} if os.environ.get("BENCH_AIOHTTP") else {}
+        self._aclient = anthropic.AsyncAnthropic(api_key="k", base_url=url, max_retries=0, **over)
         self._memory: list[bytes] = []
         self._headers = {"content-type": "text/event-stream"}
         transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers=self._headers, stream=_Stream(self._memory)))
