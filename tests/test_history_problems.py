@@ -463,6 +463,20 @@ def test_a_call_has_one_result() -> None:
     assert found(ask("q", calls("a"), results("a"), results("a"))) == [("messages[3].content[0]", "tool_result_repeated")]
 
 
+def test_a_second_result_is_told_from_one_without_a_call() -> None:
+    spread = ask("q", calls("a"), assistant("more"), results("a"), user("x"), results("b", "a", "b", "a"))
+    assert found(spread) == [
+        ("messages[5].content[0]", "tool_result_orphan"),
+        ("messages[5].content[1]", "tool_result_repeated"),
+        ("messages[5].content[2]", "tool_result_orphan"),
+        ("messages[5].content[3]", "tool_result_repeated"),
+    ]
+    parted = ask("q", calls("a"), system("hurry"), results("a", "a"))
+    assert [rule for _, rule in found(parted)] == ["tool_result_missing", "tool_result_orphan", "tool_result_orphan"]
+    own = Opaque({"type": "tool_use", "id": "a", "name": "f", "input": {}}, wire="anthropic")
+    assert found(ask("q", assistant(own), results("a", "a"))) == [("messages[2].content[1]", "tool_result_repeated")]
+
+
 def test_the_same_id_in_different_turns_is_no_problem() -> None:
     assert found(ask("q", calls("call_0"), results("call_0"), calls("call_0"), results("call_0"))) == []
 
@@ -470,6 +484,16 @@ def test_the_same_id_in_different_turns_is_no_problem() -> None:
 def test_the_same_id_twice_in_one_turn_is_answered_in_order() -> None:
     assert found(ask("q", calls("call_0", "call_0"), results("call_0", "call_0"))) == []
     assert found(ask("q", calls("call_0", "call_0"), results("call_0"))) == [("messages[1].content[1]", "tool_result_missing")]
+
+
+def test_of_calls_with_one_id_the_one_that_must_not_be_run_is_answered_in_its_place() -> None:
+    invalid = InvalidToolUse("a", "f", "{", reason="incomplete")
+    ran, failed = ToolResult("a", "r"), ToolResult("a", "cut off", is_error=True)
+    for turn, answers in ([(ToolUse("a", "f", {}), invalid), (ran, failed)], [(invalid, ToolUse("a", "f", {})), (failed, ran)]):
+        assert found(ask("q", assistant(*turn), user(*answers))) == []
+        assert [rule for _, rule in found(ask("q", assistant(*turn), user(*reversed(answers))))] == ["invalid_call_result"]
+    twice = ask("q", assistant(invalid), user(failed), assistant(ToolUse("a", "f", {})), user(ran))
+    assert found(twice) == []
 
 
 @pytest.mark.parametrize("call_id", ["functions.ls:0", "", "a b", "é"])
@@ -693,6 +717,11 @@ def test_a_long_lived_mark_does_not_come_after_a_short_lived_one() -> None:
 
 def test_a_long_lived_top_level_mark_comes_after_all_others() -> None:
     request = ask(user(Text("q", cache=SHORT)), extra_body={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+    assert found(request) == [("extra_body.cache_control", "cache_order")]
+
+
+def test_a_mark_on_a_message_of_which_nothing_else_is_sent_counts() -> None:
+    request = ask("q", assistant(Text(" ", cache=SHORT)), extra_body={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
     assert found(request) == [("extra_body.cache_control", "cache_order")]
 
 

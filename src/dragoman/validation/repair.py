@@ -33,7 +33,7 @@ from dragoman.message import (
 from dragoman.validation.blocks import BLOCKS
 from dragoman.validation.dialect import TOOL_NAME
 from dragoman.validation.media import image_type, is_broken, not_json
-from dragoman.validation.turns import has_content
+from dragoman.validation.sent import has_content
 
 __all__ = ["Change", "Repaired", "mend"]
 
@@ -333,7 +333,9 @@ def _answer(turn: _Turn, calls: Sequence[tuple[str, bool]], changes: list[Change
         item.blocks, item.places = blocks, places
     missing = [(called, invalid) for called, left in waiting.items() for invalid in left]
     if missing:
-        _insert(turn.items[0], [call_id for call_id, _ in calls], missing, changes)
+        ids = {call_id for call_id, _ in missing}  # what answers one of these already comes first: calls of one id are answered in order
+        after = [item for item in turn.items if any(_result_id(block) in ids for block in item.blocks)]
+        _insert((after or turn.items[:1])[-1], [call_id for call_id, _ in calls], missing, changes)
 
 
 def _marked(block: Block, invalid: bool, path: str, changes: list[Change]) -> Block:

@@ -16,8 +16,8 @@ NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`"
 _SCHEMA_UNIONS = ("oneOf", "anyOf", "allOf")
 
 
-def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list[Problem]) -> None:
-    """Append what is wrong with the tools and the tool choice."""
+def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list[Problem], *, json: bool) -> None:
+    """Append what is wrong with the tools and the tool choice. `json`: whether the schemas are JSON is looked at, too."""
     claude = dialect.claude
     first: dict[str, int] = {}
     for i, tool in enumerate(request.tools):
@@ -32,17 +32,17 @@ def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list
         if isinstance(tool, Tool):
             if tool.strict and not rules.strict_tools:
                 out.append(Problem(f"{path}.strict", "strict_tools", f"{rules.id} has no strict tools", "set strict=False"))
-            _check_schema(tool.input_schema, f"{path}.input_schema", claude, out)
+            if json:
+                check_json(tool.input_schema, f"{path}.input_schema", out)
+            if claude:
+                _check_schema(tool.input_schema, f"{path}.input_schema", out)
         else:
             check_json(tool.options, f"{path}.options", out)
     _check_choice(request, first, out)
 
 
-def _check_schema(schema: dict[str, Any], path: str, claude: bool, out: list[Problem]) -> None:
+def _check_schema(schema: dict[str, Any], path: str, out: list[Problem]) -> None:
     if not schema:
-        return
-    check_json(schema, path, out)
-    if not claude:
         return
     if schema.get("type") != "object":
         out.append(Problem(path, "tool_schema", 'must have "type": "object"', "describe the arguments as an object's properties"))

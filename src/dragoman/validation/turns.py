@@ -1,8 +1,10 @@
 """The conversation: which blocks stand where, and that every tool use is answered by exactly one result in the very next user turn.
 
 Strategy. One pass over the messages, since this runs before every request and a history can be long. The blocks that histories are made
-of (text, tool use and result, thinking) are looked at in the loop itself, told apart by their exact class (`isinstance` of a Struct that
-it is not goes through ABCMeta, ten times as slow); everything else goes to `_other`. A path is built only for a problem.
+of (text, tool use and result, thinking) are looked at in the loops themselves, their types included, told apart by their exact class
+(`isinstance` of a Struct that it is not goes through ABCMeta, ten times as slow). Everything else goes to `_look`, for its types, and to
+`_other`. A value that may be of a wrong type ends the pass: who knows the types for sure begins another one. A path is built only for a
+problem.
 
 Neighbours of one role are one turn, as the encoder makes them, and what the encoder leaves out does not count. Hoisted system messages
 are gone; one that stays is a turn of its own. Calls of one turn with the same id are answered in their order.
@@ -10,11 +12,8 @@ are gone; one that stays is a turn of its own. Calls of one turn with the same i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
-
-from msgspec import Struct
-from msgspec.structs import replace
+from collections.abc import Iterable
+from typing import Any, TypeAlias, TypeGuard
 
 from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
@@ -25,8 +24,6 @@ from dragoman.message import (
     Message,
     Opaque,
     Origin,
-    RedactedThinking,
-    Refusal,
     ServerToolResult,
     ServerToolUse,
     Text,
@@ -35,52 +32,35 @@ from dragoman.message import (
     ToolUse,
 )
 from dragoman.request import Request
-from dragoman.validation.blocks import check_block, check_json, check_signed
+from dragoman.validation.blocks import check_block, check_signed
 from dragoman.validation.dialect import Dialect, Holder
-from dragoman.validation.media import is_plain
+from dragoman.validation.sent import are_sent, has_content, is_foreign, server_holds_history
 from dragoman.validation.tools import NAME_FIX
+from dragoman.validation.types import Look
 
-__all__ = ["Turns", "has_content"]
+__all__ = ["DoubtError", "Turns"]
 
-_SERVER_STATE = ("previous_message_id", "previous_response_id", "conversation")
+_MESSAGES = frozenset({Message})
 _SERVER_SIDE = (ServerToolUse, ServerToolResult, Opaque)
-_DIALECTS_OWN = (RedactedThinking, ServerToolUse, ServerToolResult)
 
 
-class _Call(Struct, frozen=True):
-    """A call that waits for its result, and the next one of the same id in the same turn."""
-
-    message: int
-    block: int
-    invalid: bool
-    next: _Call | None = None
+class DoubtError(Exception):
+    """A value may be of a wrong type, so nothing that was found counts."""
 
 
-def has_content(blocks: Iterable[Block]) -> bool:
-    """Whether any block is sent: empty and white-space-only text is not, nor is thinking that nobody signed."""
-    for block in blocks:
-        if isinstance(block, Text | Refusal):
-            if block.text and not block.text.isspace():
-                return True
-        elif not isinstance(block, Thinking) or block.signature:
-            return True
-    return False
-
-
-def server_holds_history(request: Request) -> bool:
-    """Whether the request continues a conversation that the provider keeps, so its history need not be complete."""
-    body = request.extra_body
-    if not body:
-        return False
-    thread = body.get("thread")
-    continued = isinstance(thread, dict) and bool(cast("dict[str, Any]", thread).get("previous_message_id"))
-    return continued or any(body.get(key) for key in _SERVER_STATE)
+_Place: TypeAlias = tuple[int, int]
+"""Of a block: the positions of its message, and in it."""
 
 
 class Turns:
-    """The pass over the messages of one request: `run()` appends the problems to `out`."""
+    """The pass over the messages of one request, whose settings are of the right types. `run()` collects what it finds.
 
-    def __init__(self, request: Request, dialect: Dialect, rules: ModelRules, *, wire: str, api_version: str, out: list[Problem]) -> None:
+    `trusted`: every value of the messages too is known to be of the right type, by whatever subclass.
+    """
+
+    def __init__(
+        self, request: Request, dialect: Dialect, rules: ModelRules, look: Look, *, wire: str, api_version: str, trusted: bool
+    ) -> None:
         self.messages = request.messages
         self.hoist_all = request.hoist_system == "all"
         self.dialect = dialect
@@ -89,9 +69,15 @@ class Turns:
         self.latest_api = dialect.claude and api_version >= "2026-10-21"
         self.thinking_as_text = request.foreign_thinking == "text"
         self.pairs = not server_holds_history(request)
-        self.out = out
+        self.look = look
+        self.trusted = trusted
+        self.out: list[Problem] = []
+        self.silent = False
+        """Whether there is no user or assistant message of which anything is sent."""
         self.marked = False
-        """Whether any block has a cache mark."""
+        """Whether any block may have a cache mark."""
+        self.inputs: list[dict[str, Any]] = []
+        """The inputs of all calls."""
         self.names: set[str] = set()
         self.turn = ""
         """The role of the turn at hand."""
@@ -99,91 +85,151 @@ class Turns:
         """Where the user turn at hand begins."""
         self.kept = True
         """Whether the user turn at hand holds anything that is sent."""
-        self.calls: dict[str, _Call] = {}
-        """The calls of the assistant turn at hand or, in a user turn, of the one before."""
-        self.open: dict[str, _Call] = {}
-        """Those of `calls` that this user turn has not answered yet."""
-        self._places: dict[str, tuple[int, int]] | None = None
+        self.open: dict[str, _Place] = {}
+        """The calls of the assistant turn at hand or, in a user turn, those of the one before that are not answered yet."""
+        self.later: dict[str, list[_Place]] = {}
+        """The others of those that have the same id."""
+        self.invalid: set[_Place] = set()
+        """Those that must not be run."""
+        self.staying: set[int] = set()
+        """The positions of the system messages that stay where they are."""
+        self._called: tuple[int, set[str]] = (-1, set())
+        self._places: dict[str, _Place] | None = None
 
     # ---- messages
 
     def run(self) -> None:
-        """Look at every message."""
+        """Look at every message. Raises DoubtError."""
         leading = True
         last: Message | None = None
+        if set(map(type, self.messages)) - _MESSAGES:
+            for message in self.messages:
+                self._settle(self.look.message(message))
+        open_calls, names, inputs = self.open, self.names, self.inputs
+        block: Any
+        part: Any
         for i, message in enumerate(self.messages):
+            if message.extra:
+                self._settle(self.look.message(message))
+            origin = message.origin
+            if origin is not None and not (
+                type(origin) is Origin and type(origin.wire) is str and type(origin.model) is str and type(origin.provider) is str
+            ):
+                self._settle(self.look.origin(origin))
+            content = message.content
             role = message.role
-            if role == "user":
+            in_user = role == "user"
+            if in_user:
                 if self.turn != "user":
-                    self._begin_user(i)
-                self._user(i, message)
+                    self.turn, self.start, self.kept = "user", i, False
             elif role == "assistant":
-                if not self._are_sent(message.content, message.origin):
+                if not (content and type(content[-1]) is ToolUse) and not self._is_sent(message):
                     continue
                 if self.turn != "assistant":
-                    if self.turn:
+                    if open_calls or not self.kept:
                         self._end_turn()
-                    self.turn, self.calls = "assistant", {}
-                self._assistant(i, message)
+                    self.turn = "assistant"
             else:
+                self._settle(type(role) is str and role == "system")
                 hoistable = self._is_text_only(i, message)
-                leading = leading and hoistable
+                leading = leading and hoistable and last is None
                 if not leading and not (hoistable and self.hoist_all):
                     self._system(i, message)
                 continue
-            leading = False
             last = message
+            j = -1  # `enumerate` costs three times as much
+            for block in content:
+                j += 1
+                kind: type = type(block)  # pyright: ignore[reportUnknownVariableType]
+                if kind is Text:
+                    if type(block.text) is not str or block.cache is not None or block.citations or block.extra:
+                        self._odd_text(block, role, i, j)
+                    if in_user and not self.kept:
+                        self.kept = bool(block.text) and not block.text.isspace()
+                elif kind is ToolUse and not in_user:
+                    call_id = block.id
+                    if type(call_id) is not str or block.cache is not None or block.extra:
+                        self._look(block)
+                    inputs.append(block.input)
+                    if call_id in open_calls or block.name not in names:
+                        self._call(block, i, j)
+                    else:
+                        open_calls[call_id] = i, j
+                elif kind is ToolResult and in_user:
+                    self.kept = True
+                    parts = block.content
+                    if (
+                        block.is_error is not False
+                        or block.cache is not None
+                        or block.extra
+                        or len(parts) != 1
+                        or type(part := parts[0]) is not Text
+                        or type(part.text) is not str
+                        or part.cache is not None
+                        or part.citations
+                        or part.extra
+                    ):
+                        self._odd_result(block, i, j)
+                    place = open_calls.pop(block.tool_use_id, None)
+                    if place is None or self.later or self.invalid:
+                        self._look(block)
+                        self._result(block.tool_use_id, place, block.is_error, i, j)
+                elif kind is Thinking and not in_user:
+                    if type(block.text) is not str or type(block.signature) is not str or block.extra:
+                        self._look(block)
+                    if block.signature and not (block.text.isascii() and block.signature.isascii()):
+                        check_signed(block.text + block.signature, _path(i, j), self.out)
+                else:
+                    self._look(block)
+                    rest = self._others_of_user if in_user else self._others_of_assistant
+                    rest(block, origin, i, j)
         self._end(last)
+
+    def _settle(self, fits: bool) -> None:
+        """Go on with a value only if it fits, or if somebody knows that it is right all the same."""
+        if not fits:
+            if not self.trusted:
+                raise DoubtError
+            self.look.extras = True  # it may hold some where nobody looked
+
+    def _look(self, block: Block) -> None:
+        """A block of a rare class, or with rare fields."""
+        self.marked = True  # looked at in earnest by `check_marks`
+        self._settle(self.look.block(block))
 
     def _end(self, last: Message | None) -> None:
         """After the last message: nothing may be left open. `last` is the last that is no system message."""
-        prefill = self.turn == "assistant" and not self.calls and last is not None and _is_prefill(last)
-        unanswered = self.calls if self.turn == "assistant" else {}
+        prefill = self.turn == "assistant" and not self.open and last is not None and _is_prefill(last)
         self._end_turn()
-        self._unanswered(unanswered)
         if prefill and not self.rules.prefill and self.pairs:
             path = f"messages[{len(self.messages) - 1}]"
             self._add(path, "prefill", f"{self.rules.id} does not continue an assistant message", "end with a user message")
-        if self.dialect.claude and (last is None or not self._anything()) and not any(problem.path == "messages" for problem in self.out):
-            text = f"{self.dialect.label} request requires at least one user/assistant message"
-            self._add("messages", "required", text, "add a user message with text")
+        self.silent = last is None or not self._anything()
 
     def _anything(self) -> bool:
         """Whether a message is left; a user turn without content is a problem of its own."""
         return any(m.role == "user" or (m.role == "assistant" and self._are_sent(m.content, m.origin)) for m in self.messages)
 
-    def _is_foreign(self, origin: Origin | None) -> bool:
-        return origin is not None and origin.wire != self.wire
+    def _is_sent(self, message: Message) -> bool:
+        """Whether the encoder sends anything of an assistant message. What ends with text is most of those that end with no call."""
+        content = message.content
+        if content:
+            last = content[-1]
+            if type(last) is Text and type(last.text) is str and last.text and not last.text.isspace():
+                return True
+        for block in content:
+            self._look(block)
+        return self._are_sent(content, message.origin)
 
     def _are_sent(self, blocks: Iterable[Block], origin: Origin | None) -> bool:
-        """Whether the encoder sends any of these blocks; it drops what is empty, unsigned or another dialect's own."""
-        foreign = self._is_foreign(origin)
-        for block in blocks:
-            if type(block) is Text or type(block) is Refusal:
-                if block.text and not block.text.isspace():
-                    return True
-            elif type(block) is ToolUse:
-                return True
-            elif isinstance(block, Thinking):
-                if (block.signature and not foreign) or (self.thinking_as_text and block.text and not block.text.isspace()):
-                    return True
-            elif isinstance(block, Opaque):
-                if block.wire == self.wire:
-                    return True
-            elif isinstance(block, Audio) and foreign:
-                if block.transcript and not block.transcript.isspace():
-                    return True
-            elif not (foreign and isinstance(block, _DIALECTS_OWN)):
-                return True
-        return False
+        return are_sent(blocks, origin, wire=self.wire, thinking_as_text=self.thinking_as_text)
 
     def _is_text_only(self, i: int, message: Message) -> bool:
         """Whether a system message can be hoisted; one that changes the tools stays where it is."""
         plain = True
         for j, block in enumerate(message.content):
-            if isinstance(block, Text):
-                self.marked = self.marked or block.cache is not None
-            else:
+            self._look(block)
+            if not isinstance(block, Text):
                 plain = False
                 self._other(block, "system", _path(i, j))
         return plain
@@ -195,114 +241,97 @@ class Turns:
         if not self.rules.mid_system and message.text.strip():
             text = f"{self.rules.id} does not honour a system message among the others"
             self._add(f"messages[{i}]", "system_position", text, 'put it into Request.system, or set hoist_system="all"')
-        unanswered = self.calls if self.turn == "assistant" else {}
         self._end_turn()
-        self._unanswered(unanswered)
-        self.turn, self.calls = "system", {}
-
-    def _begin_user(self, i: int) -> None:
-        if self.turn != "assistant":
-            self.calls = {}
-        self.turn, self.start, self.kept = "user", i, False
-        self.open = self.calls.copy() if self.calls else {}
+        self.turn = "system"
+        self.staying.add(i)
 
     def _end_turn(self) -> None:
-        """If a user turn is at hand, it is over: what it has not answered never will be."""
-        if self.turn == "user":
-            if self.open:
-                self._unanswered(self.open)
-                self.open = {}
-            if not self.kept and self.dialect.claude:
-                path = f"messages[{self.start}]"
-                self._add(path, "empty_turn", "nothing is left of this user turn without its empty text", "give it text, or leave it out")
+        """The turn at hand is over, and no user turn follows an assistant's: what is not answered never will be."""
+        for call_id, place in self.open.items() if self.pairs else ():
+            text = f"tool use `{call_id}` has no result in the very next user turn"
+            for open_place in (place, *self.later.get(call_id, ())):
+                self._add(_path(*open_place), "tool_result_missing", text, "answer it with tool_result(…), or use repair(…)")
+        self.open.clear()
+        self.later.clear()
+        self.invalid.clear()
+        if self.turn == "user" and not self.kept and self.dialect.claude:
+            path = f"messages[{self.start}]"
+            self._add(path, "empty_turn", "nothing is left of this user turn without its empty text", "give it text, or leave it out")
 
-    def _unanswered(self, calls: dict[str, _Call]) -> None:
-        if not self.pairs:
-            return
-        for call_id, first in calls.items():
-            call: _Call | None = first
-            while call is not None:
-                text = f"tool use `{call_id}` has no result in the very next user turn"
-                path = _path(call.message, call.block)
-                self._add(path, "tool_result_missing", text, "answer it with tool_result(…), or use repair(…)")
-                call = call.next
+    # ---- blocks
 
-    # ---- the common blocks
+    def _odd_text(self, block: Text, role: str, i: int, j: int) -> None:
+        self._look(block)
+        if block.citations and self.latest_api and role == "user":
+            self._add(_path(i, j), "api_version", "this API version takes no citations in a user message", "leave them out")
 
-    def _assistant(self, i: int, message: Message) -> None:
-        for j, block in enumerate(message.content):
-            if type(block) is Text:
-                if block.cache is not None:
-                    self.marked = True
-            elif type(block) is ToolUse:
-                self._call(block.id, block.name, i, j)
-                if block.cache is not None:
-                    self.marked = True
-                if not is_plain(block.input):
-                    check_json(block.input, f"{_path(i, j)}.input", self.out)
-            elif type(block) is Thinking:
-                if block.signature and not (block.text.isascii() and block.signature.isascii()):
-                    check_signed(block.text + block.signature, _path(i, j), self.out)
-            elif isinstance(block, InvalidToolUse):
-                self._call(block.id, block.name, i, j, invalid=True)
-            elif not (isinstance(block, Audio) and self._is_foreign(message.origin)):  # another provider's sound is sent as its words
-                self._other(block, "assistant", _path(i, j))
-                if isinstance(block, Opaque) and block.wire == self.wire and block.data.get("type") == "tool_use":
-                    self._call(str(block.data.get("id")), "opaque", i, j)
+    def _odd_result(self, block: ToolResult, i: int, j: int) -> None:
+        self._look(block)
+        for k, part in enumerate(block.content):
+            if not isinstance(part, Text):
+                self._other(part, "tool result", f"{_path(i, j)}.content[{k}]")
 
-    def _user(self, i: int, message: Message) -> None:
-        for j, block in enumerate(message.content):
-            if type(block) is Text:
-                if not self.kept:
-                    self.kept = bool(block.text) and not block.text.isspace()
-                if block.cache is not None:
-                    self.marked = True
-                if block.citations and self.latest_api:
-                    self._add(_path(i, j), "api_version", "this API version takes no citations in a user message", "leave them out")
-            elif type(block) is ToolResult:
-                self.kept = True
-                if block.cache is not None:
-                    self.marked = True
-                if len(block.content) != 1 or not isinstance(only := block.content[0], Text) or only.cache is not None:
-                    self._result_content(block.content, _path(i, j))
-                if self.pairs:
-                    self._result(block.tool_use_id, block.is_error, i, j)
-            elif isinstance(block, Opaque):
-                if block.wire == self.wire:
-                    self.kept = True
-                    self._other(block, "user", _path(i, j))
-                    if self.pairs and block.data.get("type") == "tool_result":
-                        self._result(str(block.data.get("tool_use_id")), bool(block.data.get("is_error")), i, j)
-            else:
-                if not self.kept:
-                    self.kept = self._are_sent((block,), message.origin)  # misplaced blocks too: one problem is enough
-                self._other(block, "user", _path(i, j))
+    def _others_of_assistant(self, block: Block, origin: Origin | None, i: int, j: int) -> None:
+        if isinstance(block, InvalidToolUse):
+            self.invalid.add((i, j))
+            self._call(block, i, j)
+        elif not (isinstance(block, Audio) and is_foreign(origin, self.wire)):  # another provider's sound is sent as its words
+            self._other(block, "assistant", _path(i, j))
+            if self._is_own(block, "tool_use"):
+                self._open(str(block.data.get("id")), i, j)
 
-    def _call(self, call_id: str, name: str, i: int, j: int, *, invalid: bool = False) -> None:
-        call = _Call(i, j, invalid)
-        earlier = self.calls.get(call_id)
-        self.calls[call_id] = call if earlier is None else _chained(earlier, call)
+    def _others_of_user(self, block: Block, origin: Origin | None, i: int, j: int) -> None:
+        if not isinstance(block, Opaque):
+            if not self.kept:
+                self.kept = self._are_sent((block,), origin)  # misplaced blocks too: one problem is enough
+            self._other(block, "user", _path(i, j))
+        elif block.wire == self.wire:
+            self.kept = True
+            self._other(block, "user", _path(i, j))
+            if self._is_own(block, "tool_result"):
+                answered = str(block.data.get("tool_use_id"))
+                self._result(answered, self.open.pop(answered, None), bool(block.data.get("is_error")), i, j)
+
+    def _call(self, block: ToolUse | InvalidToolUse, i: int, j: int) -> None:
+        """A call with a name that is new, or with an id that another call of its turn has."""
+        name = block.name
         if name not in self.names:
+            if type(name) is not str:
+                self._look(block)
             if self.dialect.tool_name.fullmatch(name):
                 self.names.add(name)
             else:
                 self._add(f"{_path(i, j)}.name", "tool_name", "is no legal tool name", NAME_FIX)
+        self._open(block.id, i, j)
 
-    def _result(self, call_id: str, is_error: bool, i: int, j: int) -> None:
-        call = self.open.pop(call_id, None)
-        if call is None:
-            self._orphan(call_id, _path(i, j))
+    def _open(self, call_id: str, i: int, j: int) -> None:
+        if call_id in self.open:
+            self.later.setdefault(call_id, []).append((i, j))
+        else:
+            self.open[call_id] = i, j
+
+    def _result(self, call_id: str, place: _Place | None, is_error: bool, i: int, j: int) -> None:
+        """A result that may answer no call, one of several with its id, or one that must not be run."""
+        if place is None:
+            if self.pairs:
+                self._orphan(call_id, _path(i, j))
             return
-        if call.next is not None:
-            self.open[call_id] = call.next
-        if call.invalid and not is_error:
-            text = f"answers the invalid call at {_path(call.message, call.block)}, which was never run"
+        queue = self.later.get(call_id)
+        if queue:
+            self.open[call_id] = queue.pop(0)
+            if not queue:
+                del self.later[call_id]
+        if place not in self.invalid:
+            return
+        self.invalid.remove(place)
+        if not is_error and self.pairs:
+            text = f"answers the invalid call at {_path(*place)}, which was never run"
             self._add(f"{_path(i, j)}.is_error", "invalid_call_result", text, "set is_error=True")
 
     # ---- everything else
 
     def _orphan(self, call_id: str, path: str) -> None:
-        if call_id in self.calls:
+        if call_id in self._called_before():
             text = f"is another result for `{call_id}`, which has one in this turn"
             self._add(path, "tool_result_repeated", text, "leave one result per call, or use repair(…)")
             return
@@ -316,24 +345,29 @@ class Turns:
             text = f"result for `{call_id}` does not follow its call at {_path(*place)} directly"
             self._add(path, "tool_result_orphan", text, "move it into the user turn right after the call, or use repair(…)")
 
-    def _result_content(self, content: Sequence[Block], path: str) -> None:
-        for k, block in enumerate(content):
-            if isinstance(block, Text):
-                self.marked = self.marked or block.cache is not None
-            else:
-                self._other(block, "tool result", f"{path}.content[{k}]")
+    def _called_before(self) -> set[str]:
+        """The ids of all calls of the assistant turn before the user turn at hand."""
+        if self._called[0] != self.start:
+            found: set[str] = set()
+            for i in range(self.start - 1, -1, -1):
+                message = self.messages[i]
+                if message.role == "user" or i in self.staying:
+                    break
+                found.update(block.id for block in message.content if isinstance(block, ToolUse | InvalidToolUse))
+                found.update(str(block.data.get("id")) for block in message.content if self._is_own(block, "tool_use"))
+            self._called = self.start, found
+        return self._called[1]
+
+    def _is_own(self, block: Block, kind: str) -> TypeGuard[Opaque]:
+        """Whether a block is one of this wire, whole, of a kind that has a class of ours."""
+        return isinstance(block, Opaque) and block.wire == self.wire and block.data.get("type") == kind
 
     def _other(self, block: Block, holder: Holder, path: str) -> None:
         """A block that is none of the common ones in its place."""
-        self.marked = True  # looked at in earnest by `check_marks`
         check_block(block, holder, path, dialect=self.dialect, rules=self.rules, latest_api=self.latest_api, out=self.out)
 
     def _add(self, path: str, rule: str, message: str, fix: str) -> None:
         self.out.append(Problem(path, rule, message, fix))
-
-
-def _chained(first: _Call, last: _Call) -> _Call:
-    return replace(first, next=last if first.next is None else _chained(first.next, last))
 
 
 def _is_prefill(message: Message) -> bool:
@@ -341,7 +375,7 @@ def _is_prefill(message: Message) -> bool:
     return not isinstance(message.content[-1], _SERVER_SIDE)
 
 
-def _call_places(messages: Iterable[Message]) -> dict[str, tuple[int, int]]:
+def _call_places(messages: Iterable[Message]) -> dict[str, _Place]:
     """Where each call stands; built for the text of a problem only."""
     return {
         block.id: (i, j)

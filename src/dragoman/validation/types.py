@@ -1,15 +1,14 @@
 """Every field of a request against its annotation: what a type checker would have said to those who have none.
 
-Strategy. The annotations are the only table. Nearly all requests are right, so the first look is at columns: the texts of all Text blocks
-at once, the ids of all calls at once, each as one set of types. What a long history is mostly made of is looked at even quicker, in one
-loop (`_uncommon`). Only when something else is found is the request walked value by value, with a path for each; there a subclass
-(`StrEnum`, `numpy.float64`) is what it derives from. The first look also tells which rare things are there at all (`Seen`), so nobody
-else has to search for them.
+Strategy. The annotations are the only table. Nearly all requests are right, so the first look (`Look`) only says whether values are of
+the annotations' very types; for what a long history is mostly made of, `turns` says so itself on its way through. Only when something
+else is found is the request walked value by value, with a path for each; there a subclass (`StrEnum`, `numpy.float64`) is what it
+derives from. The first look also tells which rare things are there at all, so nobody else has to search for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import chain
 from operator import attrgetter
@@ -19,14 +18,14 @@ import msgspec
 from msgspec.structs import fields
 
 from dragoman.errors import Problem
-from dragoman.message import Block, CacheControl, Message, Origin, Role, Text, ToolResult, ToolUse
+from dragoman.message import Block, CacheControl, Message, Origin, Text
 from dragoman.request import OutputFormat, Request, ThinkingConfig, Tool, ToolNamed
 from dragoman.validation.blocks import BLOCKS
 
-__all__ = ["Seen", "check_types", "wrong_types"]
+__all__ = ["Look", "wrong_types"]
 
 _NONE = type(None)
-_ROLES = frozenset(get_args(Role))
+_KEYS = frozenset({str})
 _PLAIN = frozenset({str, bool, int, float, _NONE, dict})
 
 _BLOCK_FIX = "use Text(…), ToolUse(…) …, or Opaque(data, wire=…) for a wire's own block"
@@ -50,13 +49,6 @@ _ELSEWHERE = {"any": "required", "enabled": "budget", "disabled": "off"}
 """What the wires call values of ours."""
 
 
-class Seen(NamedTuple):
-    """What a request holds somewhere: classes of values, and whether any has an `extra`."""
-
-    classes: frozenset[type]
-    extras: bool
-
-
 class _Spec(NamedTuple):
     """One annotation, its union flattened."""
 
@@ -76,6 +68,10 @@ class _Field(NamedTuple):
     name: str
     get: Callable[[Any], Any]
     spec: _Spec
+    plain: frozenset[type]
+    """Types of which every value is right."""
+    empty: frozenset[type]
+    """Types of which the empty value is right."""
 
 
 def _spec(annotation: Any) -> _Spec:
@@ -106,129 +102,88 @@ def _spec(annotation: Any) -> _Spec:
 @cache
 def _plan(cls: type[msgspec.Struct]) -> tuple[_Field, ...]:
     """The fields of a class that can be wrong."""
-    plan = (_Field(field.name, attrgetter(field.name), _spec(field.type)) for field in fields(cls))
-    return tuple(field for field in plan if not field.spec.anything)
+    plan: list[_Field] = []
+    for field in fields(cls):
+        spec = _spec(field.type)
+        if not spec.anything:
+            empty = {list: spec.item, dict: spec.value}
+            kinds = frozenset({kind for kind, inner in empty.items() if inner is not None})
+            plan.append(_Field(field.name, attrgetter(field.name), spec, spec.plain, kinds))
+    return tuple(plan)
 
 
 # ---- the first look
 
 
-class _Columns:
-    """Whether all values are right beyond doubt."""
+class Look:
+    """A first look at a request: whether values are right beyond doubt, and which rare things they hold."""
+
+    __slots__ = ("classes", "extras")
 
     def __init__(self) -> None:
         self.classes: set[type] = set()
+        """Classes of the values that were looked at."""
         self.extras = False
+        """Whether any of them has an `extra`."""
 
-    def fit(self, column: Sequence[Any], spec: _Spec) -> bool:
-        """Whether every value of a column is of the annotation's very types."""
-        kinds = set(map(type, column))
+    def settings(self, request: Request) -> bool:
+        """Whether all but the messages is of the annotations' very types."""
+        return self._fields(request, _SETTINGS)
+
+    def message(self, message: Message) -> bool:
+        """The same of a message and all that it holds."""
+        return self._fits(message, _MESSAGE)
+
+    def origin(self, origin: Origin) -> bool:
+        """The same of where a message comes from."""
+        return self._fits(origin, _ORIGIN)
+
+    def block(self, block: Block) -> bool:
+        """The same of a block."""
+        return self._fits(block, _BLOCK)
+
+    def _fields(self, holder: Any, plan: Iterable[_Field]) -> bool:
         fits = True
-        for kind in kinds - spec.plain:
-            values: Sequence[Any] = column if len(kinds) == 1 else [value for value in column if type(value) is kind]
-            if kind in spec.classes:
-                self.classes.add(kind)
-                for field in _plan(kind):
-                    fits = self.fit_field(values, field) and fits
-            elif kind is list and spec.item is not None:
-                fits = self.fit(list(chain.from_iterable(values)), spec.item) and fits
-            elif kind is dict and spec.value is not None:
-                if any(values):
-                    keys = set(map(type, chain.from_iterable(values)))
-                    fits = self.fit([item for value in values for item in value.values()], spec.value) and keys == {str} and fits
-            else:
-                fits = fits and kind is str and set(values) <= set(spec.literals)
+        for name, get, spec, plain, empty in plan:
+            held = get(holder)
+            if type(held) not in plain and (type(held) not in empty or held):
+                fits = self._fits(held, spec) and fits
+                if name == "extra":
+                    self.extras = True
         return fits
 
-    def fit_field(self, holders: Sequence[Any], field: _Field) -> bool:
-        """The same for one field of all holders. What is a list or dict was made one by its holder, and is mostly empty."""
-        spec = field.spec
-        if spec.plain:
-            if spec.plain.issuperset(map(type, map(field.get, holders))):
-                return True
-        elif not spec.literals and not spec.classes:
-            if not any(map(field.get, holders)):
-                return True
-            if field.name == "extra":
-                self.extras = True
-        return self.fit(list(map(field.get, holders)), spec)
+    def _fits(self, value: Any, spec: _Spec) -> bool:
+        """All of a value is looked at, whatever is found, so that nothing rare is missed."""
+        kind: type = type(value)  # pyright: ignore[reportUnknownVariableType]
+        if kind in spec.plain:
+            return True
+        if kind in spec.classes:
+            self.classes.add(kind)
+            return self._fields(value, _plan(kind))
+        if kind is list and spec.item is not None:
+            return self._all_fit(value, spec.item)
+        if kind is dict and spec.value is not None:
+            return self._all_fit(value.values(), spec.value) and _KEYS.issuperset(map(type, value))
+        return kind is str and value in spec.literals
+
+    def _all_fit(self, values: Iterable[Any], spec: _Spec) -> bool:
+        fits = True
+        for value in values:
+            fits = self._fits(value, spec) and fits
+        return fits
 
 
-def check_types(request: Request, out: list[Problem]) -> Seen:
-    """Append every value whose type its field does not have. The answer is whole only if there is none."""
-    columns = _Columns()
-    messages, blocks, origins = _uncommon(request.messages)
-    fits = [columns.fit_field([request], field) for field in _plan(Request) if field.name != "messages"]
-    fits += [columns.fit(messages, _MESSAGES), columns.fit(blocks, _BLOCKS), columns.fit(origins, _ORIGINS)]
-    if not all(fits):
-        out += wrong_types(request)
-    return Seen(frozenset(columns.classes), columns.extras)
-
-
-_MESSAGES = _Spec(classes=(Message,))
-_BLOCKS = _Spec(classes=BLOCKS)
-_ORIGINS = _Spec(classes=(Origin,))
-
-
-def _uncommon(messages: Sequence[Message]) -> tuple[list[Message], list[Block], list[Origin]]:
-    """What is not right at first sight: messages, blocks of the other messages, and where those come from.
-
-    Text, calls and results without options are nearly all of a long history, and a plain loop is four times as fast as columns.
-    """
-    odd: list[Message] = []
-    blocks: list[Block] = []
-    origins: list[Origin] = []
-    for message in messages:
-        if message.__class__ is not Message or message.role.__class__ is not str or message.role not in _ROLES or message.extra:
-            odd.append(message)
-            continue
-        if message.origin is not None:
-            origins.append(message.origin)
-        for block in message.content:
-            cls = block.__class__
-            if cls is Text:
-                inner: Any = block
-            elif cls is ToolUse:
-                call: Any = block
-                if (
-                    call.id.__class__ is str
-                    and call.name.__class__ is str
-                    and call.input.__class__ is dict
-                    and call.cache is None
-                    and not call.extra
-                ):
-                    continue
-                blocks.append(block)
-                continue
-            elif cls is ToolResult:
-                result: Any = block
-                content = result.content
-                if (
-                    result.tool_use_id.__class__ is not str
-                    or result.is_error.__class__ is not bool
-                    or result.cache is not None
-                    or result.extra
-                    or len(content) != 1
-                ):
-                    blocks.append(block)
-                    continue
-                inner = content[0]
-                if inner.__class__ is not Text:
-                    blocks.append(block)
-                    continue
-            else:
-                blocks.append(block)
-                continue
-            if inner.text.__class__ is not str or inner.cache is not None or inner.citations or inner.extra:
-                blocks.append(block)
-    return odd, blocks, origins
+_SETTINGS = tuple(field for field in _plan(Request) if field.name != "messages")
+_MESSAGE = _Spec(classes=(Message,))
+_BLOCK = _Spec(classes=BLOCKS)
+_ORIGIN = _Spec(classes=(Origin,))
 
 
 # ---- value by value
 
 
 def wrong_types(request: Request) -> list[Problem]:
-    """The same, value by value: settings first, then messages."""
+    """Every value whose type its field does not have, settings first, then messages."""
     out: list[Problem] = []
     _walk_fields(request, "", out)
     return sorted(out, key=lambda problem: problem.path.startswith("messages"))

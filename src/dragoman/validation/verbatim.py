@@ -1,19 +1,21 @@
-"""What is sent as the caller gave it: `extra`, citations, opaque blocks, the results of a provider's own tools.
+"""What is sent as the caller gave it: inputs of calls, `extra`, citations, opaque blocks, the results of a provider's own tools.
 
-Strategy. No field describes it, so all that can be said is whether JSON has a form for it and whether it is debris of a stream. Few
-histories hold any of it, and the first look at the types (`types.Seen`) tells which; the others are not searched.
+Strategy. No field describes it, so all that can be said is whether JSON has a form for it and whether it is debris of a stream. All
+inputs of calls are looked at at once. Few histories hold anything else of it, and the first look at the types (`types.Look`) tells
+which; the others are not searched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dragoman.errors import Problem
-from dragoman.message import Citation, Document, Extra, Opaque, Parts, ServerToolResult, Text, ToolResult
+from dragoman.message import Block, Citation, Document, Extra, Opaque, Parts, ServerToolResult, Text, ToolResult, ToolUse
 from dragoman.request import Request
 from dragoman.validation.blocks import check_json
-from dragoman.validation.types import Seen
+from dragoman.validation.media import are_plain
+from dragoman.validation.types import Look
 
 __all__ = ["check_verbatim"]
 
@@ -23,9 +25,12 @@ _DEBRIS = ("index", "partial_json")
 _HOLDERS = frozenset({Citation, Opaque, ServerToolResult})
 
 
-def check_verbatim(request: Request, seen: Seen, *, wire: str, claude: bool, out: list[Problem]) -> None:
-    """Append what this wire cannot send of it. What belongs to another wire is left out when sent, and not looked at."""
-    if seen.extras or seen.classes & _HOLDERS:
+def check_verbatim(request: Request, look: Look, inputs: Iterable[dict[str, Any]], *, wire: str, claude: bool, out: list[Problem]) -> None:
+    """Append what this wire cannot send of it. What belongs to another wire is left out when sent, and not looked at.
+
+    `inputs` are those of the calls in assistant messages.
+    """
+    if look.extras or look.classes & _HOLDERS or not are_plain(inputs):
         _Verbatim(wire, claude, out).request(request)
 
 
@@ -43,6 +48,13 @@ class _Verbatim:
         for i, message in enumerate(request.messages):
             check_json(message.extra.get(self.wire), f"messages[{i}].extra.{self.wire}", self.out)
             self._blocks(message.content, f"messages[{i}].content")
+            if message.role == "assistant":
+                self._inputs(message.content, f"messages[{i}].content")
+
+    def _inputs(self, blocks: Sequence[Block], base: str) -> None:
+        for j, block in enumerate(blocks):
+            if isinstance(block, ToolUse):
+                check_json(block.input, f"{base}[{j}].input", self.out)
 
     def _blocks(self, blocks: Sequence[Any], base: str) -> None:
         for j, block in enumerate(blocks):

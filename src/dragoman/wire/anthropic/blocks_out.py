@@ -22,6 +22,7 @@ from dragoman.message import (
     FileId,
     Image,
     InvalidToolUse,
+    Message,
     Opaque,
     Parts,
     PlainText,
@@ -36,13 +37,15 @@ from dragoman.message import (
     Url,
     Video,
 )
+from dragoman.validation.blocks import check_json
+from dragoman.validation.media import are_plain
 from dragoman.wire.anthropic.betas import BETAS, content_features
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MARKS, MovedMark, carry
-from dragoman.wire.anthropic.plain import WireBlock, is_plain, is_plain_text
-from dragoman.wire.anthropic.writer import JSON_LEAVES, Writer, is_json, with_extra
+from dragoman.wire.anthropic.plain import WireBlock, is_plain
+from dragoman.wire.anthropic.writer import Writer, with_extra
 
-__all__ = ["BLOCKS", "SYSTEM_BLOCKS", "write_blocks"]
+__all__ = ["BLOCKS", "SYSTEM_BLOCKS", "check_inputs", "write_call"]
 
 INVALID_JSON = "INVALID_JSON"
 """The key under which the text of an invalid input is sent (the vendor's documentation of fine-grained tool streaming)."""
@@ -146,8 +149,8 @@ def _mark_of(block: Thinking | RedactedThinking) -> WireBlock | None:
 
 
 def _tool_use(w: Writer, block: ToolUse) -> WireBlock:
-    wire: WireBlock = {"type": "tool_use", "id": w.ids.call(block.id), "name": block.name, "input": block.input}
-    _check_input(w, block)
+    wire = write_call(block, w.ids.call(block.id))
+    w.inputs.append(block.input)
     if block.extra or block.cache is not None:
         _finished(w, wire, block, block.cache, block.extra)
         if "toolset_name" in wire:
@@ -155,10 +158,9 @@ def _tool_use(w: Writer, block: ToolUse) -> WireBlock:
     return wire
 
 
-def _check_input(w: Writer, block: ToolUse) -> None:
-    for key, value in block.input.items():
-        if (value.__class__ not in JSON_LEAVES and not is_json(value)) or key.__class__ is not str:
-            w.check_json({key: value}, "the input", block, "input")
+def write_call(block: ToolUse, id: str) -> WireBlock:
+    """A call without options, under the wire's own id."""
+    return {"type": "tool_use", "id": id, "name": block.name, "input": block.input}
 
 
 def _invalid_tool_use(w: Writer, block: InvalidToolUse) -> WireBlock:
@@ -287,39 +289,17 @@ BLOCKS = Table(
 
 
 def _is_blank(text: str) -> bool:
-    return not text or text.isspace()
+    return text == "" or text.isspace()
 
 
-def write_blocks(w: Writer, content: Sequence[Any]) -> list[Any]:
-    """The blocks of a user or assistant turn.
-
-    The common ones are written here, without a call for each: our plain Text and ToolUse have the wire's own JSON, so they stand for
-    themselves (`plain.py`).
-    """
-    blocks: list[Any] = []
-    w.content = content
-    for block in content:
-        cls = block.__class__
-        if cls is Text:
-            if is_plain_text(block):
-                blocks.append(block)
-                continue
-        elif cls is ToolUse:
-            if not block.extra and block.cache is None:
-                _check_input(w, block)
-                given = block.id
-                id = w.ids.call(given)
-                blocks.append(block if id is given else {"type": "tool_use", "id": id, "name": block.name, "input": block.input})
-                continue
-        elif cls is ToolResult:
-            inner = block.content
-            if len(inner) == 1 and is_plain_text(inner[0]) and not (block.extra or block.is_error or w.toolsets) and block.cache is None:
-                blocks.append({"type": "tool_result", "tool_use_id": w.ids.result(block.tool_use_id), "content": inner[0].text})
-                continue
-        wire = BLOCKS[cls](w, block)
-        if wire is not None:
-            blocks.append(wire)
-    return blocks
+def check_inputs(w: Writer, messages: Sequence[Message]) -> None:
+    """Report the inputs of calls that JSON has no form for, as `problems` does. They are looked at all at once when all is written."""
+    if are_plain(w.inputs):
+        return
+    for i, message in enumerate(messages):
+        for j, block in enumerate(message.content if message.role != "system" else ()):
+            if isinstance(block, ToolUse):
+                check_json(block.input, f"messages[{i}].content[{j}].input", w.problems)
 
 
 def write_content(w: Writer, content: Sequence[Block]) -> tuple[str | list[WireBlock], WireBlock | None]:

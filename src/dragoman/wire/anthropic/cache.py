@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from dragoman.wire.anthropic.plain import WireBlock, unfolded
+from dragoman.wire.anthropic.plain import Turn, WireBlock, unfolded
 from dragoman.wire.json_values import as_object, is_list
 
 __all__ = ["CARRIERS", "MARKS", "MARK_LIMIT", "MovedMark", "add_marks", "carry", "settle_marks"]
@@ -49,11 +49,11 @@ def carry(blocks: list[WireBlock], mark: WireBlock) -> bool:
     return False
 
 
-def settle_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> int:
+def settle_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[Turn]) -> int:
     """Replace every `MovedMark` by a mark on the nearest earlier carrier. Returns how many found none."""
     lost = 0
     before: list[list[WireBlock]] = []
-    for blocks in (system, *(turn["content"] for turn in turns)):
+    for blocks in (system, *(turn.content for turn in turns)):
         settled: list[WireBlock] = []
         for block in blocks:
             if not isinstance(block, MovedMark):
@@ -77,9 +77,9 @@ def _carry_tool(tools: list[WireBlock], mark: WireBlock) -> bool:
     return True
 
 
-def add_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock], top: WireBlock | None = None) -> None:
+def add_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[Turn], top: WireBlock | None = None) -> None:
     """The marks of `cache="auto"`, added to what the caller marked. `top`: the caller's top-level mark, which stands at the very end."""
-    order = [tools, system, *(turn["content"] for turn in turns)]
+    order = [tools, system, *(turn.content for turn in turns)]
     marked = [(position, mark) for position, blocks in enumerate(order) for mark in _marks_in(blocks)]
     last_hour = max([position for position, mark in marked if mark.get("ttl") == "1h"], default=-1)
     if top is not None and top.get("ttl") == "1h":
@@ -96,9 +96,9 @@ def _carry(place: list[WireBlock], mark: WireBlock) -> None:
         _carry_tool(place, mark)
 
 
-def _places(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[WireBlock]) -> list[list[WireBlock]]:
+def _places(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[Turn]) -> list[list[WireBlock]]:
     """The lists whose ends want a mark of ours, the most useful first."""
-    able = (turn["content"] for turn in reversed(turns) if turn["role"] == "user" and _can_carry(turn["content"]))
+    able = (turn.content for turn in reversed(turns) if turn.role == "user" and _can_carry(turn.content))
     users = list(islice(able, 2))
     prefix = [system or tools] if system or tools else []
     return [place for place in (*users[:1], *prefix, *users[1:]) if not _is_marked_at_end(place[-1:] if place is tools else place)]

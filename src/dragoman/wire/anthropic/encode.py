@@ -20,12 +20,14 @@ from dragoman.fragments import scrub
 from dragoman.message import RedactedThinking
 from dragoman.request import Request
 from dragoman.validation.headers import HEADER_FIX, is_header
+from dragoman.validation.media import DEPTH_LIMIT, not_json
 from dragoman.wire.anthropic.betas import beta_header, body_features
+from dragoman.wire.anthropic.blocks_out import check_inputs
 from dragoman.wire.anthropic.cache import MARKS, add_marks, settle_marks
-from dragoman.wire.anthropic.plain import WireBlock, unfold
+from dragoman.wire.anthropic.plain import Turn, WireBlock, unfold
 from dragoman.wire.anthropic.thinking import Settings, settle
 from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
-from dragoman.wire.anthropic.turns import collapse, hoisted, trim_end, write_system, write_turns
+from dragoman.wire.anthropic.turns import collapse, finished, hoisted, trim_end, write_system, write_turns
 from dragoman.wire.anthropic.writer import Writer, is_json
 from dragoman.wire.base import HTTPRequest
 from dragoman.wire.json_values import as_list, as_object, is_object
@@ -131,7 +133,7 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
         _refuse_missing(request, label)
     automatic = _mark(w, request, row, tools, system, turns)
     trim_end(turns)
-    collapse(turns)
+    collapse(turns if w.moved else w.lone)
     body: WireBlock = {"model": model, "max_tokens": settings.max_tokens}
     if system:
         body["system"] = system[0]["text"] if len(system) == 1 and len(system[0]) == 2 else system
@@ -140,7 +142,7 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
     body.update(_parameters(w, request, settings, tools, row))
     if automatic:
         body["cache_control"] = MARKS["5m"]
-    body["messages"] = turns
+    body["messages"] = finished(w, turns)
     return w, body
 
 
@@ -152,7 +154,7 @@ def _refuse_missing(request: Request, label: str) -> NoReturn:
     raise InvalidInputError(missing, missing[0].message)
 
 
-def _mark(w: Writer, request: Request, row: ModelRules, tools: list[WireBlock], system: list[WireBlock], turns: list[WireBlock]) -> bool:
+def _mark(w: Writer, request: Request, row: ModelRules, tools: list[WireBlock], system: list[WireBlock], turns: list[Turn]) -> bool:
     """Settle the caller's marks and add ours; whether the top-level one is wanted."""
     if w.moved:
         lost = settle_marks(tools, system, turns)
@@ -203,6 +205,8 @@ def _add_extra_body(w: Writer, request: Request, body: WireBlock, extra: Mapping
     if request.max_tokens is None and "max_tokens" in extra:
         del ours["max_tokens"]  # only our own default
     messages = body.pop("messages")
+    if "messages" in extra:
+        ours["messages"] = unfold(messages)
     for key, value in extra.items():
         if key == "cache_control" and not w.keep_marks:
             continue
@@ -256,14 +260,14 @@ _encode = msgspec.json.Encoder(enc_hook=_as_plain).encode
 
 def _bytes(w: Writer, request: Request, body: WireBlock) -> bytes:
     _check_json(w, body)
+    check_inputs(w, request.messages)
     if w.problems:
         return b""
     try:
         return _encode(body)
     except UnicodeEncodeError:
         _refuse_broken_thinking(w, request)
-        unfold(body["messages"])
-        return b"" if w.problems else _encode(_scrubbed(body))
+        return b"" if w.problems else _encode(_scrubbed({**body, "messages": unfold(body["messages"])}))
     except TypeError as error:
         _refuse(f"a value of the request is not JSON: {error}")
 
@@ -275,8 +279,9 @@ def _refuse(message: str) -> NoReturn:
 def _check_json(w: Writer, body: WireBlock) -> None:
     """All that a caller may fill freely, blocks excepted, which are checked as they are written."""
     for index, tool in enumerate(as_list(body.get("tools"))):
-        if not is_json(tool):
-            w.problem(f"tools[{index}]", "not_json", "holds a value that JSON has no form for", "use plain JSON values")
+        if not is_json(tool, DEPTH_LIMIT + 1):
+            path = not_json(tool, f"tools[{index}]") or f"tools[{index}]"
+            w.problem(path, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
     for key, value in body.items():
         if key not in ("tools", "system", "messages") and not is_json(value):
             w.problem(key, "not_json", "holds a value that JSON has no form for", "use plain JSON values")

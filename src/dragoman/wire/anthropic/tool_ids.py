@@ -38,45 +38,47 @@ def _spelled(id: str, use: int) -> str:
     return f"dgm{use}-{body}"
 
 
+_TAKEN = -1
+
+
 class ToolIds:
     """The ids of one request, in the order in which its calls and results are written."""
 
-    __slots__ = ("_answers", "_seen", "_used", "turn")
+    __slots__ = ("answers", "seen", "turn")
 
     def __init__(self) -> None:
         self.turn = 0
         """Which turn the calls belong to: a number of its own for each."""
-        self._seen: dict[str, int] = {}  # every original id so far, and the turn that used it last
-        self._used: set[str] = set()  # the rewritten ids
-        self._answers: dict[str, tuple[int, list[str]]] = {}  # original id → its turn, and the wire ids of its calls in order
+        self.seen: dict[str, int] = {}
+        """Every id that a call has had so far, and the turn that used it last; `_TAKEN` for one that only we gave."""
+        self.answers: dict[str, tuple[int, list[str]]] = {}
+        """Original id → its turn, and the wire ids of its calls in order; empty until an id is rewritten."""
 
     def call(self, id: str) -> str:
         """The wire id of a call."""
-        turn = self._seen.get(id)
-        if turn is None and id not in self._used and is_legal_id(id):
-            self._seen[id] = self.turn
+        last_turn = self.seen.get(id)
+        if last_turn is None and is_legal_id(id):
+            self.seen[id] = self.turn
             return id
-        return self._rewrite(id, turn)
+        return self._rewrite(id, last_turn)
 
     def result(self, id: str) -> str:
         """The wire id of the call that a result answers. Of several calls with one id, each result takes the next."""
-        if id not in self._answers:
+        if id not in self.answers:
             return id
-        queue = self._answers[id][1]
+        queue = self.answers[id][1]
         return queue.pop(0) if len(queue) > 1 else queue[0]
 
     def _rewrite(self, id: str, last_turn: int | None) -> str:
-        use = 1 if last_turn is None else 2
-        wire_id = _spelled(id, use)
-        while wire_id in self._used or wire_id in self._seen:
+        use = 1 if last_turn is None or last_turn == _TAKEN else 2
+        while (wire_id := _spelled(id, use)) in self.seen:
             use += 1
-            wire_id = _spelled(id, use)
-        self._used.add(wire_id)
-        turn, queue = self._answers.get(id, (-1, []))
+        self.seen[wire_id] = _TAKEN
+        turn, queue = self.answers.get(id, (_TAKEN, []))
         if turn == self.turn:
             queue.append(wire_id)
         else:
             first = [id] if last_turn == self.turn else []  # an earlier call of this very turn kept the id
-            self._answers[id] = (self.turn, [*first, wire_id])
-        self._seen[id] = self.turn
+            self.answers[id] = (self.turn, [*first, wire_id])
+        self.seen[id] = self.turn
         return wire_id

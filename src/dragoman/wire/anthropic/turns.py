@@ -13,15 +13,15 @@ from typing import Any, cast
 
 from dragoman.catalog import ModelRules
 from dragoman.catalog.ids import spellings
-from dragoman.message import Message, Opaque, Text
+from dragoman.message import Message, Opaque, Text, ToolResult, ToolUse
 from dragoman.request import Request
 from dragoman.wire.anthropic.blocks import WIRE
-from dragoman.wire.anthropic.blocks_out import SYSTEM_BLOCKS, write_blocks
+from dragoman.wire.anthropic.blocks_out import BLOCKS, SYSTEM_BLOCKS, write_call
 from dragoman.wire.anthropic.cache import MovedMark
-from dragoman.wire.anthropic.plain import WireBlock, is_plain, unfolded
+from dragoman.wire.anthropic.plain import PlainResult, Turn, WireBlock, is_plain, unfolded
 from dragoman.wire.anthropic.writer import Writer, is_json
 
-__all__ = ["collapse", "hoisted", "trim_end", "write_system", "write_turns"]
+__all__ = ["collapse", "finished", "hoisted", "trim_end", "write_system", "write_turns"]
 
 _MESSAGE_FEATURES = {"clear_at": "clear_at", "output_config": "message_output_config"}
 
@@ -72,55 +72,108 @@ def _is_string(part: Sequence[Text]) -> bool:
 # ---- turns
 
 
-def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[WireBlock], skipped: Sequence[int]) -> list[WireBlock]:
-    """The turns, each `{"role", "content": [blocks]}`, without the messages at the `skipped` positions.
+def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[WireBlock], skipped: Sequence[int]) -> list[Turn]:
+    """The turns, their contents lists of blocks, without the messages at the `skipped` positions.
 
-    A user turn of nothing that can be sent is a problem. A mark before the first turn moves to `system`.
+    A user turn of nothing that can be sent is a problem. A mark before the first turn moves to `system`. The blocks that histories are
+    made of are written here, without a call for each (`plain.py`); one that has options goes the way of all others.
     """
-    turns: list[WireBlock] = []
-    content: list[WireBlock] = system
+    turns: list[Turn] = []
+    mixed: list[Turn] = []
     role = ""
     mergeable = True
     empty_user: int | None = None
     skip = frozenset(skipped)
     origins = _Origins(w, request.model, rules)
-    for w.message, message in enumerate(request.messages):
-        if skip and w.message in skip:
+    ids, seen, inputs = w.ids, w.ids.seen, w.inputs
+    block: Any
+    part: Any
+    for at, message in enumerate(request.messages):
+        if skip and at in skip:
             continue
         writer = message.role
-        own = _message_extra(w, message) if message.extra else None
+        own = _message_extra(w, at, message) if message.extra else None
         origin = message.origin
         if (origin is not None and (origin.wire != WIRE or rules.thinking_prefix_bound)) or not w.replays_thinking:
             origins.enter(message)
         merges = writer == role and mergeable and not own
         if writer == "assistant" and not merges:  # a system message that is dropped parts no turn
-            w.ids.turn = w.message
+            ids.turn = at
+        blocks: list[Any] = []
         if writer == "system":
-            w.content = message.content
-            blocks = [wire for block in w.content if (wire := SYSTEM_BLOCKS[block.__class__](w, block)) is not None]
+            blocks = _write_mid_system(w, at, message)
         else:
-            blocks = write_blocks(w, message.content)
+            for block in message.content:
+                kind: type = type(block)  # pyright: ignore[reportUnknownVariableType]
+                if kind is ToolUse:
+                    if block.cache is None and not block.extra:
+                        id = block.id
+                        inputs.append(block.input)
+                        if id not in seen and id.isidentifier() and id.isascii():  # what `ids.call` would find out
+                            seen[id] = ids.turn
+                            blocks.append(block)
+                        else:
+                            blocks.append(write_call(block, ids.call(id)))
+                        continue
+                elif kind is Text:
+                    if block.cache is None and not block.extra and not block.citations and (text := block.text) and not text.isspace():
+                        blocks.append(block)
+                        continue
+                elif kind is ToolResult:
+                    parts = block.content
+                    if (
+                        len(parts) == 1
+                        and type(part := parts[0]) is Text
+                        and part.cache is None
+                        and not part.citations
+                        and not part.extra
+                        and (text := part.text)
+                        and not text.isspace()
+                        and not block.is_error
+                        and block.cache is None
+                        and not block.extra
+                        and not w.toolsets
+                    ):
+                        id = block.tool_use_id
+                        blocks.append(PlainResult(ids.result(id) if ids.answers else id, text))
+                        continue
+                w.message, w.content = at, message.content
+                wire = BLOCKS[kind](w, block)
+                if wire is not None:
+                    blocks.append(wire)
         if not blocks or (w.moved and _are_marks(blocks)):
-            content += blocks
-            if writer == "user" and role != "user" and empty_user is None and not w.has_problem(f"messages[{w.message}]"):
-                empty_user = w.message
+            (turns[-1].content if turns else system).extend(blocks)
+            if writer == "user" and role != "user" and empty_user is None and not w.has_problem(f"messages[{at}]"):
+                empty_user = at
         elif merges:
-            content += blocks
+            turns[-1].content += blocks
+            mixed.append(turns[-1])
         else:
             if empty_user is not None:
                 if writer != "user":
                     _report_empty(w, empty_user)
                 empty_user = None
-            role = writer
-            content = blocks
-            mergeable = not own
-            turns.append({"role": role, "content": content, **own} if own else {"role": role, "content": content})
+            if own:
+                w.own[len(turns)] = own
+            role, mergeable = writer, not own
+            turn = Turn(writer, blocks)
+            turns.append(turn)
+            if len(blocks) > 1:
+                if writer == "user":
+                    mixed.append(turn)
+            elif type(blocks[0]) is not PlainResult:
+                w.lone.append(turn)
     if empty_user is not None:
         _report_empty(w, empty_user)
-    for turn in turns:
-        if len(turn["content"]) > 1 and turn["role"] == "user":
+    for turn in mixed:
+        if turn.role == "user":
             _results_first(turn)
     return turns
+
+
+def _write_mid_system(w: Writer, at: int, message: Message) -> list[WireBlock]:
+    w.message, w.content = at, message.content
+    return [wire for block in w.content if (wire := SYSTEM_BLOCKS[block.__class__](w, block)) is not None]
 
 
 def _are_marks(blocks: Sequence[WireBlock]) -> bool:
@@ -176,50 +229,57 @@ def _has_fallback(message: Message) -> bool:
     return any(isinstance(block, Opaque) and block.data.get("type") == "fallback" for block in message.content)
 
 
-def _message_extra(w: Writer, message: Message) -> dict[str, Any]:
+def _message_extra(w: Writer, at: int, message: Message) -> dict[str, Any]:
     """What a message carries beside role and content (`clear_at` of a system message)."""
     for name in message.extra:
         if name != WIRE:
-            w.note("extra_left_out", f"what a message carries for the {name} dialect is left out", f"messages[{w.message}].extra")
+            w.note("extra_left_out", f"what a message carries for the {name} dialect is left out", f"messages[{at}].extra")
     own = {key: value for key, value in message.extra.get(WIRE, {}).items() if key not in ("role", "content")}
     if not is_json(own):
-        w.problem(f"messages[{w.message}].extra", "not_json", "holds a value that JSON has no form for", "use plain JSON values")
+        w.problem(f"messages[{at}].extra", "not_json", "holds a value that JSON has no form for", "use plain JSON values")
     w.features.update(dict.fromkeys(_MESSAGE_FEATURES[key] for key in own if key in _MESSAGE_FEATURES))
     return own
 
 
-def _results_first(turn: WireBlock) -> None:
+def _results_first(turn: Turn) -> None:
     """The API wants the results of a user turn before everything else (case 51)."""
-    content: list[Any] = turn["content"]
+    content: list[Any] = turn.content
     results = [block for block in content if _is_result(block)]
     if results and not all(map(_is_result, content[: len(results)])):
-        turn["content"] = results + [block for block in content if not _is_result(block)]
+        turn.content = results + [block for block in content if not _is_result(block)]
 
 
 def _is_result(block: Any) -> bool:
-    return block.__class__ is dict and block["type"] == "tool_result"
+    return type(block) is PlainResult or (type(block) is dict and unfolded(block)["type"] == "tool_result")
 
 
 # ---- the last touches
 
 
-def trim_end(turns: Sequence[WireBlock]) -> None:
+def trim_end(turns: Sequence[Turn]) -> None:
     """A final assistant text must not end in white space."""
-    if not turns or turns[-1]["role"] != "assistant":
+    if not turns or turns[-1].role != "assistant":
         return
-    content: list[Any] = turns[-1]["content"]
+    content: list[Any] = turns[-1].content
     last = unfolded(content[-1])
     if last["type"] == "text" and last["text"][-1:].isspace():
         content[-1] = {**last, "text": last["text"].rstrip()}
 
 
-def collapse(turns: Sequence[WireBlock]) -> None:
+def collapse(turns: Sequence[Turn]) -> None:
     """Write a content that is one plain text as a string."""
     for turn in turns:
-        content: list[Any] = turn["content"]
+        content: list[Any] = turn.content
         if len(content) == 1:
             block = content[0]
-            if block.__class__ is Text:
-                turn["content"] = block.text
-            elif block.__class__ is dict and is_plain(block):
-                turn["content"] = block["text"]
+            if type(block) is Text:
+                turn.content = block.text
+            elif type(block) is dict and is_plain(cast("WireBlock", block)):
+                turn.content = block["text"]
+
+
+def finished(w: Writer, turns: Sequence[Turn]) -> Sequence[Turn | WireBlock]:
+    """The turns with what their messages carry beside role and content."""
+    if not w.own:
+        return turns
+    return [{"role": turn.role, "content": turn.content, **w.own[i]} if i in w.own else turn for i, turn in enumerate(turns)]

@@ -6,7 +6,7 @@ Everything is done by the files beside this one; here is only who does what.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from dragoman.catalog import ModelInfo
 from dragoman.errors import ProviderError
@@ -47,6 +47,9 @@ class AnthropicWire:
 
     def __repr__(self) -> str:
         return f"AnthropicWire(provider={self._provider!r}, api_version={self._api_version!r})"
+
+    tells_json: ClassVar[bool] = True
+    """`encode` itself says which input of a call and which schema of a tool JSON has no form for, in the words of `problems`."""
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from dragoman.event import Notice
 from dragoman.message import Document, Extra, Parts, RedactedThinking, Thinking, ToolResult
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MovedMark
-from dragoman.wire.anthropic.plain import WireBlock
+from dragoman.wire.anthropic.plain import Turn, WireBlock
 from dragoman.wire.anthropic.tool_ids import ToolIds
 
 __all__ = ["DEBRIS", "JSON_LEAVES", "Writer", "is_json", "with_extra"]
@@ -40,9 +40,12 @@ class Writer:
         "features",
         "foreign",
         "ids",
+        "inputs",
         "keep_marks",
+        "lone",
         "message",
         "moved",
+        "own",
         "problems",
         "replays_thinking",
         "signed",
@@ -52,6 +55,10 @@ class Writer:
 
     def __init__(self, *, keep_marks: bool, thinking_as_text: bool) -> None:
         self.ids = ToolIds()
+        self.inputs: list[dict[str, Any]] = []
+        """The inputs of all calls, which are looked at when all is written."""
+        self.lone: list[Turn] = []
+        """The turns that began with one block, which may turn out to be a lone text."""
         self.keep_marks = keep_marks
         self.thinking_as_text = thinking_as_text
         self.foreign = False
@@ -62,6 +69,8 @@ class Writer:
         """The thinking that is sent back, with the position of its message."""
         self.moved = False
         """Whether there is any `MovedMark`."""
+        self.own: dict[int, WireBlock] = {}
+        """Position of a turn → what its message carries beside role and content."""
         self.toolsets: dict[str, str] = {}
         """Tool id → the toolset that the call belongs to; its result has to say it too (anthropic.md §7)."""
         self.features: dict[str, None] = {}
@@ -148,22 +157,22 @@ def with_extra(w: Writer, wire: WireBlock, owner: object, extra: Extra) -> WireB
 
 def is_json(value: Any, depth: int = _DEPTH_LIMIT) -> bool:
     """Whether a value is plain JSON: no NaN, no set (whose order is not stable), no object that an encoder would have to guess."""
-    cls = value.__class__
-    if cls in JSON_LEAVES:
-        return True
-    if cls is dict:
+    kind: type = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind is dict:
         for key, item in value.items():
-            if item.__class__ not in JSON_LEAVES and (depth <= 0 or not is_json(item, depth - 1)):
+            if type(item) is not str and type(item) not in JSON_LEAVES and (depth <= 0 or not is_json(item, depth - 1)):
                 return False
-            if key.__class__ is not str and not isinstance(key, str):
+            if type(key) is not str and not isinstance(key, str):
                 return False
         return True
-    if cls is list or cls is tuple:
+    if kind is list or kind is tuple:
         for item in value:  # noqa: SIM110  # a generator would cost a second frame per level
-            if item.__class__ not in JSON_LEAVES and (depth <= 0 or not is_json(item, depth - 1)):
+            if type(item) not in JSON_LEAVES and (depth <= 0 or not is_json(item, depth - 1)):
                 return False
         return True
-    if cls is float:
+    if kind in JSON_LEAVES:
+        return True
+    if kind is float:
         return isfinite(value)
     return _is_json_subclass(value, depth)
 
