@@ -139,12 +139,12 @@ class _StreamBase:
 
     def _marked(self, event: Event) -> None:
         """Remember what an event that is no delta says about the stream."""
-        if isinstance(event, MessageStop):
+        if type(event) is MessageStop:
             self._over = True
             self._end_finished()
-        elif isinstance(event, MessageStart):
+        elif type(event) is MessageStart:
             self._id, self._model, self._request_id = event.id, event.model, event.request_id or self._request_id
-        elif isinstance(event, BlockStart) and isinstance(event.block, Text):
+        elif type(event) is BlockStart and type(event.block) is Text:
             self._texts.add(event.index)
 
     def _piece(self, event: Event, separator: str) -> str:

@@ -12,7 +12,7 @@ kept by wire index until its block stops; the terminal event is held until `mess
 from __future__ import annotations
 
 import json
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -26,12 +26,9 @@ from dragoman.event import (
     MessageStart,
     MessageStop,
     SignatureDelta,
-    TextDelta,
-    ThinkingDelta,
-    ToolInputDelta,
     UsageUpdate,
 )
-from dragoman.fragments import JOIN_EVERY, Fragments, parse_input, scrub
+from dragoman.fragments import JOIN_EVERY, parse_input, scrub
 from dragoman.message import (
     Block,
     Citation,
@@ -46,6 +43,7 @@ from dragoman.request import ProviderTool, Request
 from dragoman.response import RateLimits, StopDetails, StopReason
 from dragoman.wire.anthropic.blocks import WIRE, block_of, is_server_side
 from dragoman.wire.anthropic.errors import decode_error, rate_limits, stream_error
+from dragoman.wire.anthropic.pieces import BlockDelta, OpenBlock, frequent
 from dragoman.wire.anthropic.usage import WireUsage
 from dragoman.wire.base import Headers
 from dragoman.wire.decoder import BLOCK_LIMIT, AnswerDecoder, TooManyBlocksError, load_json
@@ -80,70 +78,8 @@ def is_hosted(tool: ProviderTool) -> bool:
     return tool.type.startswith(HOSTED) if tool.hosted is None else tool.hosted
 
 
-# ---- the typed shapes of the frequent frames
-
-
-class _TextDelta(msgspec.Struct, tag="text_delta", gc=False):
-    piece: str = msgspec.field(name="text")
-
-
-class _InputDelta(msgspec.Struct, tag="input_json_delta", gc=False):
-    piece: str = msgspec.field(name="partial_json")
-
-
-class _ThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
-    piece: str = msgspec.field(name="thinking")
-
-
-class _SignatureDelta(msgspec.Struct, tag="signature_delta", gc=False):
-    piece: str = msgspec.field(name="signature")
-
-
-_Delta: TypeAlias = _TextDelta | _InputDelta | _ThinkingDelta | _SignatureDelta
-"""Every frequent delta is a piece of text, under a name of its own."""
-
-
-class _BlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
-    index: int
-    delta: _TextDelta | _InputDelta | _ThinkingDelta | _SignatureDelta
-
-
-class _Ping(msgspec.Struct, tag="ping", gc=False):
-    pass
-
-
-_frequent = msgspec.json.Decoder(_BlockDelta | _Ping).decode
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _DELTAS = ("text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta")
-
-
-_FITS: tuple[
-    tuple[type[Any] | tuple[type[Any], ...], tuple[type[_Delta] | None, type[TextDelta | ThinkingDelta | ToolInputDelta]]], ...
-] = (
-    (Text, (_TextDelta, TextDelta)),
-    (Thinking, (_ThinkingDelta, ThinkingDelta)),
-    ((ToolUse, ServerToolUse), (_InputDelta, ToolInputDelta)),
-)
-"""For each kind of block: the delta that brings more of it, and the event that this becomes."""
-
-_FITS_NOTHING = (None, TextDelta)
-
-
-class _Open:
-    """A block that has started: what it was, what came since."""
-
-    __slots__ = ("citations", "event", "fits", "fragments", "held", "index", "input", "shell", "signature", "start")
-
-    def __init__(self, index: int, shell: Block, start: dict[str, Any], input: str) -> None:
-        self.index = index
-        self.shell = shell
-        self.start = start
-        self.input = input  # a call's input that came with its start, as JSON text
-        self.fits, self.event = next((fits for kind, fits in _FITS if isinstance(shell, kind)), _FITS_NOTHING)
-        self.fragments = Fragments()
-        self.held = ""  # a high surrogate whose low half may come with the next delta
-        self.signature = ""
-        self.citations: list[Citation] = []
 
 
 class AnthropicDecoder(AnswerDecoder):
@@ -162,7 +98,7 @@ class AnthropicDecoder(AnswerDecoder):
             label=label, wire=WIRE, provider=provider, model=request.model if request is not None else "", status=status, headers=headers
         )
         self._request = request
-        self._open: dict[int, _Open] = {}  # by wire index
+        self._open: dict[int, OpenBlock] = {}  # by wire index
         self._stopped: set[int] = set()  # wire indexes
         self._count = 0
         self._id = ""
@@ -186,15 +122,18 @@ class AnthropicDecoder(AnswerDecoder):
         """Events that these bytes complete. One more piece of an open block, alone in its read, takes the shortest way."""
         if self._form == "stream" and not self._ended and self._stop is None and (one := self._sse.one(data)) is not None:
             try:
-                frame = _frequent(one[1])
+                frame = frequent(one[1])
             except (msgspec.MsgspecError, RecursionError):
                 pass
             else:
-                if type(frame) is _BlockDelta:
+                if type(frame) is BlockDelta:
                     block, delta = self._open.get(frame.index), frame.delta
-                    if block is not None and delta.__class__ is block.fits and not block.held and delta.piece:
-                        block.fragments.add(delta.piece)
-                        return [block.event(block.index, delta.piece)]
+                    if block is not None and delta.__class__ is block.fits and not block.held and (piece := delta.piece):
+                        pieces = block.fragments.pieces
+                        pieces.append(piece)
+                        if len(pieces) >= JOIN_EVERY:
+                            block.fragments.join()
+                        return [block.event(block.index, piece)]
         return super().feed(data)
 
     def _frames(self, frames: list[Frame]) -> None:
@@ -203,13 +142,13 @@ class AnthropicDecoder(AnswerDecoder):
         blocks = self._open
         for event, data in frames:
             try:
-                frame = _frequent(data)
+                frame = frequent(data)
             except (msgspec.MsgspecError, RecursionError):
                 self._rare_frame(data, event, last=False)
                 if self._ended:
                     return
                 continue
-            if type(frame) is not _BlockDelta:  # `isinstance` of a Struct that it is not costs as much as its decoding
+            if type(frame) is not BlockDelta:  # `isinstance` of a Struct that it is not costs as much as its decoding
                 continue
             block = blocks.get(frame.index)
             delta = frame.delta
@@ -358,7 +297,7 @@ class AnthropicDecoder(AnswerDecoder):
         else:
             self._open[index] = self._open_block(block)
 
-    def _open_block(self, data: dict[str, Any]) -> _Open:
+    def _open_block(self, data: dict[str, Any]) -> OpenBlock:
         """Emit the start of a block and what it brought along."""
         start, given = data, ""
         if data.get("type") in _CALLS and data.get("input"):
@@ -384,7 +323,7 @@ class AnthropicDecoder(AnswerDecoder):
             shell = msgspec.structs.replace(whole, id=identity, input={}, extra=extra)
         self._called = self._called or isinstance(whole, ToolUse)
         self._server_side = self._server_side or is_server_side(whole)
-        block = _Open(index, shell, start, scrub(given))
+        block = OpenBlock(index, shell, start, scrub(given))
         self._out.append(BlockStart(index, shell))
         if isinstance(whole, Text):
             for citation in whole.citations:
@@ -434,7 +373,7 @@ class AnthropicDecoder(AnswerDecoder):
                 self._opaque(delta, kind, block.index)
                 self._notice("unknown_delta", f"a delta of unknown type {kind[:100]!r} was passed on", index=block.index)
 
-    def _text(self, block: _Open, text: str) -> None:
+    def _text(self, block: OpenBlock, text: str) -> None:
         """More text of whatever kind the block is; surrogate halves cut apart by the wire are joined again."""
         thinking = isinstance(block.shell, Thinking)
         text = block.held + text
@@ -443,18 +382,18 @@ class AnthropicDecoder(AnswerDecoder):
             block.held, text = text[-1], text[:-1]
         self._piece(block, _join_pairs(text) if thinking else scrub(text))
 
-    def _piece(self, block: _Open, text: str) -> None:
+    def _piece(self, block: OpenBlock, text: str) -> None:
         if not text:
             return
         block.fragments.add(text)
         self._out.append(block.event(block.index, text))
 
-    def _signature(self, block: _Open, signature: str) -> None:
+    def _signature(self, block: OpenBlock, signature: str) -> None:
         if signature and signature != block.signature:  # a gateway may give the same one in the start and as a delta
             block.signature += signature
             self._out.append(SignatureDelta(block.index, signature))
 
-    def _citation(self, block: _Open, citation: Citation) -> None:
+    def _citation(self, block: OpenBlock, citation: Citation) -> None:
         block.citations.append(citation)
         self._out.append(CitationDelta(block.index, citation))
 
@@ -466,7 +405,7 @@ class AnthropicDecoder(AnswerDecoder):
         self._stopped.add(index)
         self._close_block(self._open.pop(index))
 
-    def _close_block(self, block: _Open, *, complete: bool = True) -> None:
+    def _close_block(self, block: OpenBlock, *, complete: bool = True) -> None:
         """Emit the end of a block. `complete=False`: the wire never stopped it, so a tool call in it must not be run."""
         if block.held:
             held, block.held = block.held, ""
@@ -475,7 +414,7 @@ class AnthropicDecoder(AnswerDecoder):
             self._piece(block, block.input)  # whole with the start: readers of deltas get it as one
         self._out.append(BlockStop(block.index, self._finished(block, complete=complete)))
 
-    def _finished(self, block: _Open, *, complete: bool) -> Block:
+    def _finished(self, block: OpenBlock, *, complete: bool) -> Block:
         shell = block.shell
         text = block.fragments.text()
         match shell:
