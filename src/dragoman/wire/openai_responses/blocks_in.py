@@ -67,7 +67,10 @@ def _own(values: dict[str, Any]) -> Extra:
 
 def compact_json(value: Any) -> str:
     """A JSON value as text, in the spelling that the encoder uses."""
-    return msgspec.json.encode(scrub_tree(value)).decode()
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # lone surrogates
+        return msgspec.json.encode(scrub_tree(value)).decode()
 
 
 # ---- messages
