@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.fragments import scrub_tree
 from dragoman.wire.framing import Framing
 from dragoman.wire.json_values import as_object, as_string
 from dragoman.wire.openai_chat.chunk import Call
@@ -42,10 +43,11 @@ class Calls:
 
     def __init__(self, framing: Framing) -> None:
         self._framing = framing
-        self._at: dict[int, _Call] = {}  # by wire index: the latest; calls without one have a negative number
+        self._at: dict[int, _Call] = {}  # by wire index: the latest
+        self._of: dict[str, _Call] = {}  # by id: the first, for pieces without an index
         self._latest: _Call | None = None
         self._count = 0
-        self._unnamed: list[_Call] = []
+        self._unnamed: dict[str, _Call] = {}  # by key
 
     @property
     def any(self) -> bool:
@@ -78,7 +80,7 @@ class Calls:
                 call.early.append(piece)
                 return
             call.name = name
-            self._unnamed.remove(call)
+            del self._unnamed[call.key]
             self._framing.tool(call.key, call.id, name, extra={"kind": "custom"} if call.custom else None)
             piece = "".join([*call.early, piece])
         rest = {key: value for key, value in entry.items() if key not in _KEYS and value is not None}
@@ -100,7 +102,7 @@ class Calls:
 
     def close_unnamed(self) -> None:
         """Finish the calls that never named a tool: nobody can run them."""
-        for call in self._unnamed:
+        for call in self._unnamed.values():
             self._framing.tool(call.key, call.id, "")
             self._framing.tool_input(call.key, "".join(call.early))
             self._framing.stop(call.key, invalid="incomplete")
@@ -110,7 +112,7 @@ class Calls:
         if isinstance(index, int):
             call = self._at.get(index)
         elif id:
-            call = next((known for known in self._at.values() if known.id == id), None)
+            call = self._of.get(id)
         else:
             call = self._latest
         if call is not None:
@@ -120,9 +122,11 @@ class Calls:
                 call = None
         if call is None:
             call = _Call(f"call {self._count}", id)
-            self._at[index if isinstance(index, int) else -1 - self._count] = call
+            if isinstance(index, int):
+                self._at[index] = call
+            self._of.setdefault(id, call)
             self._count += 1
-            self._unnamed.append(call)
+            self._unnamed[call.key] = call
         self._latest = call
         return call
 
@@ -131,4 +135,4 @@ def _arguments(value: object) -> str:
     """The text of a call's arguments; a host that sends them as an object is understood, too."""
     if isinstance(value, str):
         return value
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else ""
+    return msgspec.json.encode(scrub_tree(value)).decode() if isinstance(value, dict) else ""

@@ -86,12 +86,13 @@ class _Reader:
     def _read(self, name: str, value: Any) -> Fields | None:
         """The fields that say this parameter wholly, or None if none do."""
         dialect, number = self.dialect, isinstance(value, int | float) and not isinstance(value, bool)
+        whole = number and isinstance(value, int)
         match name:
-            case "max_tokens" | "max_completion_tokens" if name == dialect.max_tokens and isinstance(value, int):
+            case "max_tokens" | "max_completion_tokens" if name == dialect.max_tokens and whole:
                 return {"max_tokens": value}
             case "temperature" | "top_p" if number:
                 return {name: value}
-            case "top_k" if dialect.top_k and isinstance(value, int):
+            case "top_k" if dialect.top_k and whole:
                 return {"top_k": value}
             case "stop" if isinstance(value, str) or (is_list(value) and all(isinstance(item, str) for item in value)):
                 return {"stop_sequences": [value] if isinstance(value, str) else value}
@@ -178,16 +179,16 @@ class _Reader:
         cache, rest = read_cache({key: value for key, value in tool.items() if key not in ("type", kind)}, self.dialect)
         inner = tool.get(kind)
         if kind == "custom" and is_object(inner) and isinstance(inner.get("name"), str):
-            own = {key: value for key, value in inner.items() if key not in ("name", "description")}
-            return Tool(inner["name"], inner.get("description") or "", cache=cache, extra={WIRE: {**rest, "custom": own}})
+            own = {key: value for key, value in inner.items() if key != "name" and (key != "description" or not isinstance(value, str))}
+            return Tool(inner["name"], as_string(inner.get("description")), cache=cache, extra={WIRE: {**rest, "custom": own}})
         if kind != "function" or not is_object(inner) or not isinstance(inner.get("name"), str):
             return ProviderTool(kind, str(tool.get("name") or kind), {key: value for key, value in tool.items() if key != "type"})
-        read = ("name", "description", "parameters", "strict" if isinstance(inner.get("strict"), bool) else "")
-        function = {key: value for key, value in inner.items() if key not in read and value is not None}
+        types: dict[str, type] = {"name": str, "description": str, "parameters": dict, "strict": bool}
+        function = {key: value for key, value in inner.items() if value is not None and not isinstance(value, types.get(key, ()))}
         schema = as_object(inner.get("parameters"))
         return Tool(
             inner["name"],
-            inner.get("description") or "",
+            as_string(inner.get("description")),
             {} if schema == NO_PARAMETERS else schema,
             strict=inner.get("strict") is True,
             cache=cache,

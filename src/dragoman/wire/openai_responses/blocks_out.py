@@ -11,7 +11,7 @@ out, the ids of its turn are, too.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from dragoman.errors import Problem
 from dragoman.event import Notice
@@ -34,7 +34,7 @@ from dragoman.message import (
     ToolUse,
 )
 from dragoman.request import Request
-from dragoman.wire.json_values import is_finite, is_object
+from dragoman.wire.json_values import is_finite, is_list, is_object
 from dragoman.wire.openai_responses.blocks_in import compact_json
 from dragoman.wire.openai_responses.call_ids import CallIds
 from dragoman.wire.openai_responses.kinds import BARE, CALLS, WIRE, is_user_side
@@ -360,9 +360,10 @@ def _without_id(item: _ITEM) -> _ITEM:
 
 def _simplest(item: _ITEM) -> _ITEM:
     """An assistant message with nothing but one plain text, with that text as its content. llama.cpp insists on the type."""
-    if set(item) != {"type", "role", "content"} or len(item["content"]) != 1:
+    content: Any = item.get("content")
+    if set(item) != {"type", "role", "content"} or not is_list(content) or len(content) != 1 or not is_object(content[0]):
         return item
-    part = cast("_ITEM", item["content"][0])
+    part = content[0]
     plain = part.get("type") == "output_text" and set(part) == {"type", "text", "annotations"} and not part["annotations"]
     return {**item, "content": part["text"]} if plain else item
 

@@ -378,7 +378,8 @@ class ResponsesDecoder(AnswerDecoder):
         if not kind:
             self._protocol_error(_foreign(value))
             return
-        self._opaque(value, kind, self._framing.index((value.get("output_index"),)))
+        index = value.get("output_index")
+        self._opaque(value, kind, self._framing.index((index,)) if isinstance(index, int) else None)
         if not (kind.startswith("response.") and kind.count(".") == 2 and kind.rpartition(".")[2] in PROGRESS):
             self._notice("unknown_event", f"an event of unknown type {kind[:100]!r} was passed on")
 

@@ -66,7 +66,8 @@ def decode_request(body: bytes, headers: Headers = ()) -> Request:
     if tools and rest.get("parallel_tool_calls") is False:
         fields["parallel_tools"] = rest.pop("parallel_tool_calls")
     for key, field in _NUMBERS.items():
-        if isinstance(rest.get(key), int | float) and not isinstance(rest[key], bool):
+        number = rest.get(key)
+        if isinstance(number, int if field == "max_tokens" else int | float) and not isinstance(number, bool):
             fields[field] = rest.pop(key)
     if is_object(rest.get("metadata")):
         fields["metadata"] = rest.pop("metadata")
@@ -255,7 +256,7 @@ def _input_part(part: _Item) -> Block:
             return Image(_source(url), extra=_extra(part, "image_url"))
         case {"type": "input_image", "file_id": str(id)}:
             return Image(FileId(id), extra=_extra(part, "file_id"))
-        case {"type": "input_file", "file_data": str(data)} if data.startswith("data:"):
+        case {"type": "input_file", "file_data": str(data)} if data.startswith("data:") and isinstance(part.get("filename", ""), str):
             return Document(_source(data), title=part.get("filename"), extra=_extra(part, "file_data", "filename"))
         case {"type": "input_file", "file_url": str(url)}:
             return Document(Url(url), extra=_extra(part, "file_url"))

@@ -14,7 +14,11 @@ from dragoman.wire.framing import escape_json
 from dragoman.wire.json_values import is_list
 from dragoman.wire.openai_responses.blocks_in import compact_json
 
-__all__ = ["InputWriter"]
+__all__ = ["LEFT_OUT", "InputWriter"]
+
+
+LEFT_OUT = 16
+"""Texts that one index may leave out at most: the number is the peer's, and nobody counts up to any."""
 
 
 class InputWriter:
@@ -29,9 +33,10 @@ class InputWriter:
         self._held = ""  # a trailing high surrogate, whose other half comes with the next piece
 
     def piece(self, text: str, index: int = 0) -> str:
-        """The JSON for one more piece of text; `index` counts the texts of a list, in order."""
+        """The JSON for one more piece of text; `index` counts the texts of a list, in order. Texts that it leaves out are empty."""
         json = ""
-        while len(self._texts) <= index and (self._listed or not self._texts):
+        wanted = 1 if not self._listed else min(index + 1, len(self._texts) + LEFT_OUT)
+        while len(self._texts) < max(wanted, 1):
             json += self._between()
             self._texts.append(Fragments())
         text = self._held + text

@@ -56,11 +56,18 @@ def _writer(kind: str, role: Role) -> InputWriter | None:
 
 
 class Items:
-    """All items of one answer, by output index. `own_tools` are the names of the caller's own tools."""
+    """All items of one answer, by output index. `own_tools` are the names of the caller's own tools.
+
+    Whatever a peer sends, looking one up takes the same time for the first and the last.
+    """
 
     def __init__(self, own_tools: frozenset[str]) -> None:
         self._own_tools = own_tools
         self._items: dict[int, Item] = {}
+        self._next = 0  # the index after the largest
+        self._named: dict[tuple[str, str], list[Item]] = {}  # by kind and id, the latest last
+        self._open: dict[str, list[Item]] = {}  # by kind, the latest last; the settled ones at the end are dropped when one is looked for
+        self._matched: dict[tuple[str, str], int] = {}  # by kind and id: how many of those in `_named` are taken
 
     def __len__(self) -> int:
         return len(self._items)
@@ -78,13 +85,14 @@ class Items:
 
     def free_index(self, wish: Any) -> int:
         """The output index that an item gets: the one it asks for if that is free, else the next."""
-        if isinstance(wish, int) and wish not in self._items:
-            return wish
-        return max(self._items, default=-1) + 1
+        return wish if isinstance(wish, int) and wish not in self._items else self._next
 
     def add(self, index: int, item: dict[str, Any]) -> Item:
         """A new item."""
         added = self._items[index] = Item(index, item, role_of(item, self._own_tools))
+        self._next = max(self._next, index + 1)
+        self._named.setdefault((added.kind, added.id), []).append(added)
+        self._open.setdefault(added.kind, []).append(added)
         return added
 
     def find(self, value: dict[str, Any], kind: str, *, id: str = "") -> Item | None:
@@ -96,14 +104,24 @@ class Items:
             if item is not None and id and id != item.id:
                 item.unstable = True
             return item
-        fitting = [item for item in reversed(self._items.values()) if item.kind == kind]
-        return next((item for item in fitting if id and item.id == id), None) or next((i for i in fitting if not i.settled), None)
+        if id and (named := self._named.get((kind, id))):
+            return named[-1]
+        latest = self._open.get(kind, [])
+        while latest and latest[-1].settled:
+            latest.pop()
+        return latest[-1] if latest else None
 
     def match(self, position: int, final: dict[str, Any], taken: set[int]) -> Item | None:
-        """The item that a finished one is: the one of its id, else the one at its position, if the kinds agree. `taken` are no choice."""
-        kind, id = final.get("type"), id_of(final)
-        for item in self._items.values():
-            if id and item.id == id and item.kind == kind and item.index not in taken:
-                return item
+        """The item that a finished one is: the one of its id, else the one at its position, if the kinds agree. `taken` are no choice, and
+        only grow.
+        """
+        kind, id = as_string(final.get("type")), id_of(final)
+        named = self._named.get((kind, id), []) if id else []
+        at = self._matched.get((kind, id), 0)
+        while at < len(named) and named[at].index in taken:
+            at += 1
+        self._matched[kind, id] = at
+        if at < len(named):
+            return named[at]
         placed = self._items.get(position)
         return placed if placed is not None and placed.kind == kind and position not in taken else None
