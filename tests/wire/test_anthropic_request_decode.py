@@ -119,11 +119,13 @@ KEPT: list[dict[str, Any]] = [
     {"container": {"skills": []}, "service_tier": "auto", "speed": "fast", "from_the_future": None},
     {"thinking": {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}},
     {"thinking": {"type": "enabled", "budget_tokens": "many"}},
+    {"thinking": {"type": "enabled", "budget_tokens": True}},
     {"thinking": {"type": "from_the_future"}},
     {"tool_choice": {"type": "from_the_future"}},
     {"tool_choice": {"type": "auto", "x": 1}},
     {"output_config": {"effort": "extreme", "task_budget": {"type": "tokens", "total": 1}}},
     {"output_config": {"format": {"type": "from_the_future"}}},
+    {"output_config": {"effort": {"level": "low"}}},
     {"metadata": {"user_id": 5, "x": 1}},
     {"cache_control": {"type": "ephemeral", "ttl": "1h"}},
     {"temperature": "hot", "top_k": True, "stop_sequences": "x", "max_tokens": "9"},
@@ -139,6 +141,17 @@ def test_what_no_field_holds_is_kept_and_sent_as_it_came(body: dict[str, Any]) -
     assert request.extra_body == {key: value for key, value in body.items() if key != "messages"}
     sent = msgspec.json.decode(WIRE.encode(request, stream=False).body)
     assert {key: sent[key] for key in body} == body
+
+
+@pytest.mark.parametrize(
+    "block", [{"type": "text", "text": ["x "]}, {"type": "text", "text": {"a": 1}}, {"type": "from_the_future", "text": "x"}], ids=str
+)
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_lone_block_that_is_no_plain_text_is_sent_as_it_came(role: str, block: dict[str, Any]) -> None:
+    request = decode(
+        {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}, {"role": role, "content": [block]}]}
+    )
+    assert msgspec.json.decode(WIRE.encode(request, stream=False).body)["messages"][-1]["content"][-1:] == [block]
 
 
 def test_the_part_of_an_object_that_fields_do_not_hold_is_kept_beside_them() -> None:

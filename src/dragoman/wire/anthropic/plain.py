@@ -35,7 +35,7 @@ class PlainResult(Struct, frozen=True, gc=False, tag="tool_result", tag_field="t
 
 def is_plain(block: WireBlock) -> bool:
     """Whether a wire block is text and nothing else, so that its string may stand for it."""
-    return len(block) == 2 and "text" in block
+    return len(block) == 2 and block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
 def unfolded(block: Any) -> WireBlock:

@@ -224,7 +224,7 @@ def _parallel(rest: dict[Any, Any]) -> Fields:
 
 def _thinking(value: Any) -> Read:
     match value:
-        case {"type": "enabled", "budget_tokens": int(budget), **rest}:
+        case {"type": "enabled", "budget_tokens": int(budget), **rest} if not isinstance(budget, bool):
             return {"thinking": ThinkingConfig("budget", budget_tokens=budget, display=_display(rest))}, None
         case {"type": "adaptive", **rest}:
             return {"thinking": ThinkingConfig.adaptive(display=_display(rest))}, None
@@ -251,7 +251,7 @@ def _output_config(value: Any) -> Read:
         raise _Misfit
     rest = dict(value)
     fields: Fields = {}
-    if rest.get("effort") in _EFFORTS:
+    if isinstance(rest.get("effort"), str) and rest["effort"] in _EFFORTS:
         fields["effort"] = rest.pop("effort")
     given = as_object(rest.get("format"))
     if given.keys() == {"type", "schema"} and given["type"] == "json_schema" and is_object(given["schema"]):

@@ -262,8 +262,9 @@ def trim_end(turns: Sequence[Turn]) -> None:
         return
     content: list[Any] = turns[-1].content
     last = unfolded(content[-1])
-    if last["type"] == "text" and last["text"][-1:].isspace():
-        content[-1] = {**last, "text": last["text"].rstrip()}
+    text = last.get("text")  # of an Opaque it may be anything
+    if last.get("type") == "text" and isinstance(text, str) and text[-1:].isspace():
+        content[-1] = {**last, "text": text.rstrip()}
 
 
 def collapse(turns: Sequence[Turn]) -> None:
