@@ -253,8 +253,25 @@ def test_ids_and_tags_that_are_numbers_do_not_keep_a_call_from_being_traced(reco
     provider = ScriptedProvider.of("Hello")
     provider.telemetry = recorder.telemetry()
     provider.complete(Request("hi", trace=TraceInfo(user_id=42, tags=[7])))  # type: ignore[arg-type, list-item]
-    assert recorder.attributes["langfuse.user.id"] == 42
+    assert recorder.attributes["langfuse.user.id"] == "42"
     assert recorder.attributes["langfuse.trace.tags"] == ["7"]
+
+
+@pytest.mark.parametrize("settings", [{"temperature": "hot"}, {"top_p": [1]}, {"top_k": True, "max_tokens": 5.5}])
+def test_what_is_no_number_is_no_attribute_and_does_not_keep_a_call_from_being_made(recorder: Recorder, settings: dict[str, Any]) -> None:
+    provider = ScriptedProvider.of("Hello")
+    provider.telemetry = recorder.telemetry()
+    assert provider.complete(Request("hi", **settings)).text == "Hello"
+    assert not {f"gen_ai.request.{name}" for name in settings} & recorder.attributes.keys()
+
+
+def test_a_tenants_switch_that_is_not_true_is_off(recorder: Recorder) -> None:
+    provider = ScriptedProvider.of("Hello")
+    provider.telemetry = recorder.telemetry()
+    tenant = Tenant(7, trace_llm_content="yes", langfuse_enabled=None)  # type: ignore[arg-type]
+    provider.complete(Request("hi", trace=TraceInfo(tenant=tenant)))
+    found = {name: value for name, value in recorder.attributes.items() if name.startswith("dragoman.tenant.")}
+    assert found == {"dragoman.tenant.id": "7", "dragoman.tenant.trace_llm_content": False, "dragoman.tenant.langfuse_enabled": False}
 
 
 # ---- the place of the span in the program's trace

@@ -106,7 +106,7 @@ def start_attributes(call: CallInfo) -> Attributes:
     request, trace = call.request, call.request.trace
     tenant = None if trace is None else trace.tenant
     provider = provider_name(call)
-    name = span_name(call) if trace is None or not trace.trace_name else trace.trace_name
+    name = span_name(call) if trace is None or not trace.trace_name else str(trace.trace_name)
     values: dict[str, Attribute | None] = {
         names.OPERATION: names.CHAT,
         names.PROVIDER: provider,
@@ -114,10 +114,10 @@ def start_attributes(call: CallInfo) -> Attributes:
         names.REQUEST_MODEL: call.model,
         names.SERVER_ADDRESS: call.server_address or None,
         names.SERVER_PORT: call.server_port,
-        names.REQUEST_MAX_TOKENS: request.max_tokens,
+        names.REQUEST_MAX_TOKENS: _whole(request.max_tokens),
         names.REQUEST_TEMPERATURE: _double(request.temperature),
         names.REQUEST_TOP_P: _double(request.top_p),
-        names.REQUEST_TOP_K: request.top_k,
+        names.REQUEST_TOP_K: _whole(request.top_k),
         names.REQUEST_STOP_SEQUENCES: request.stop_sequences or None,
         names.REQUEST_STREAM: call.streaming or None,
         names.REQUEST_REASONING_LEVEL: request.effort,
@@ -126,16 +126,16 @@ def start_attributes(call: CallInfo) -> Attributes:
     }
     if trace is not None:
         values |= {
-            names.CONVERSATION_ID: trace.conversation_id or None,
-            names.LANGFUSE_USER_ID: trace.user_id or None,
-            names.LANGFUSE_SESSION_ID: trace.session_id or None,
+            names.CONVERSATION_ID: _text(trace.conversation_id),
+            names.LANGFUSE_USER_ID: _text(trace.user_id),
+            names.LANGFUSE_SESSION_ID: _text(trace.session_id),
             names.LANGFUSE_TRACE_TAGS: trace.tags or None,
         }
     if tenant is not None:
         values |= {
-            names.TENANT_ID: tenant.id,
-            names.TENANT_CONTENT: tenant.trace_llm_content,
-            names.TENANT_LANGFUSE: tenant.langfuse_enabled,
+            names.TENANT_ID: str(tenant.id),
+            names.TENANT_CONTENT: tenant.trace_llm_content is True,  # anything else is no, here as in the collector
+            names.TENANT_LANGFUSE: tenant.langfuse_enabled is True,
         }
     return _present(values)
 
@@ -218,9 +218,18 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _double(value: float | None) -> float | None:
-    """A double even where the caller wrote `1`: an attribute has one type."""
-    return None if value is None else float(value)
+def _double(value: object) -> float | None:
+    """A double even where the caller wrote `1`: an attribute has one type. What is no number (`validate="off"`) is no attribute."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: object) -> str | None:
+    """An id of the caller's, which may be a number; an empty one is none."""
+    return str(value) if value else None
 
 
 def _present(values: dict[str, Attribute | None]) -> Attributes:
