@@ -35,7 +35,8 @@ def test_a_value_that_makes_no_sense_is_refused_with_its_name(field: str, value:
 
 def test_without_limits_is_a_policy_too() -> None:
     policy = RetryPolicy(cap=math.inf, max_wait=math.inf)
-    assert RetryState(policy, lambda: 0.5).next_delay(ServerError("x", retry_after=1e9)) == 1e9
+    assert RetryState(policy, lambda: 0.5).next_delay(ServerError("x", retry_after=1e6)) == 1e6
+    assert RetryState(policy, lambda: 0.5).next_delay(ServerError("x", retry_after=1e20)) == 31_536_000
 
 
 @pytest.mark.parametrize("factor", [2.0, 10, 1e300])

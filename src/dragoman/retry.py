@@ -19,6 +19,10 @@ from dragoman.value import Value
 __all__ = ["RetryPolicy", "RetryState", "retry_after", "should_retry"]
 
 
+LONGEST_WAIT = 31_536_000.0
+"""Seconds: a year, also where the policy sets no limit. A longer wait is one that no system call takes."""
+
+
 class RetryPolicy(Value, frozen=True, kw_only=True):
     """How often and how patiently to retry. Times in seconds.
 
@@ -73,7 +77,7 @@ class RetryState:
                 return None
             delay = max(delay, error.retry_after)
         self.attempt += 1
-        return delay
+        return min(delay, LONGEST_WAIT)
 
     def _backoff(self) -> float:
         policy = self.policy

@@ -15,7 +15,7 @@ from threading import Lock
 from time import monotonic
 from typing import Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
-from dragoman.errors import Phase, RequestTimeoutError
+from dragoman.errors import ConfigError, Phase, RequestTimeoutError
 from dragoman.value import Value
 from dragoman.wire.base import HTTPRequest
 
@@ -39,11 +39,16 @@ HeaderList: TypeAlias = Sequence[tuple[str, str]]
 """Response headers, in order; names in any case."""
 
 
+YEAR = 31_536_000.0
+"""Seconds: the longest limit that can be set. No limit is None."""
+
+
 class Timeouts(Value, frozen=True, kw_only=True):
     """How long to wait for the network, in seconds; None waits for ever. The time a consumer takes never counts.
 
     `connect`: name look-up, TCP and TLS. `first_byte`: from the request sent to the answer's first byte. `idle`: between two reads of
     the body; any byte counts, pings too. `content_idle`: between two pieces of content; pings do not count. `total`: the whole call.
+    Raises ConfigError for what is no number above 0, or longer than a year, which no system call takes.
     """
 
     connect: float | None = 10.0
@@ -51,6 +56,13 @@ class Timeouts(Value, frozen=True, kw_only=True):
     idle: float | None = 60.0
     content_idle: float | None = None
     total: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("connect", "first_byte", "idle", "content_idle", "total"):
+            seconds: object = getattr(self, name)
+            if seconds is None or (isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= YEAR):
+                continue
+            raise ConfigError(f"Timeouts: {name} must be a number of seconds above 0, or None for no limit, not {seconds!r}")
 
 
 class Clocks:
