@@ -315,6 +315,7 @@ def test_retries_and_timeouts_come_from_the_environment(monkeypatch: pytest.Monk
         ("DRAGOMAN_PROVIDER_MAX_RETRIES", "two"),
         ("DRAGOMAN_PROVIDER_TIMEOUT", "0"),
         ("DRAGOMAN_PROVIDER_TIMEOUT", "nan"),
+        ("DRAGOMAN_PROVIDER_TIMEOUT", "1e12"),
         ("DRAGOMAN_PROVIDER_TIMEOUT", "soon"),
         ("DRAGOMAN_TRACE_LLM_CONTENT", "perhaps"),
         ("DRAGOMAN_ANTHROPIC_BASE_URL", "nowhere"),

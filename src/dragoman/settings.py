@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from dragoman.errors import ConfigError
 from dragoman.retry import RetryPolicy
-from dragoman.transport import Timeouts
+from dragoman.transport import YEAR, Timeouts
 
 __all__ = ["Environment"]
 
@@ -54,6 +54,6 @@ class Environment:
             seconds = float(value)
         except ValueError:
             seconds = math.nan
-        if not (math.isfinite(seconds) and seconds > 0):
+        if not 0 < seconds <= YEAR:  # NaN is not
             raise ConfigError(f"DRAGOMAN_PROVIDER_TIMEOUT must be a number of seconds above 0, not {value!r}")
         return Timeouts(first_byte=seconds, idle=seconds)

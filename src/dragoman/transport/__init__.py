@@ -20,6 +20,7 @@ from dragoman.value import Value
 from dragoman.wire.base import HTTPRequest
 
 __all__ = [
+    "YEAR",
     "AsyncHTTPResponse",
     "AsyncTransport",
     "Clocks",
