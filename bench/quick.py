@@ -171,8 +171,10 @@ def loopback(found: dict[str, float]) -> None:
         paced(found, {"raw": floor, **contestants}, streams)
         direct, whole = contestants["direct"], Answer("text", 5_000)
         two = Answer("text", 2)
-        calls = [lambda client=client: [client.stream(two.model) for _ in range(100)] for client in contestants.values()]
-        found["calls of two deltas, direct / httpx2"] = over(*reversed(calls))
+        through_httpx2, direct_calls = (
+            lambda client=client: [client.stream(two.model) for _ in range(100)] for client in contestants.values()
+        )
+        found["calls of two deltas, direct / httpx2"] = over(direct_calls, through_httpx2)
         found["full speed, sync, direct / raw reader"] = over(lambda: direct.stream(whole.model), lambda: floor.stream(whole.model))
         found["full speed, async, direct / raw reader"] = over(streams(direct, whole, 1), streams(floor, whole, 1))
         short, client = Answer("text", 20), contestants["httpx2"]
