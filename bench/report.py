@@ -176,7 +176,7 @@ REQUIRED: tuple[Requirement, ...] = (
     Requirement("200 paced streams, TLS: direct over raw", "≤ 1.7", _ratio(("paced tls", "direct"), ("paced tls", "raw")), _at_most(1.7)),
     Requirement("1,000 streams at once: best peer over direct", "≥ 6", _best_peer("concurrent", "direct"), _at_least(6)),
     Requirement(
-        "1,000 streams at once, memory: direct over SDK",
+        "1,000 streams at once, memory at the peak: direct over SDK",
         "≤ 0.5",
         _ratio(("concurrent memory", "direct"), ("concurrent memory", "anthropic")),
         _at_most(0.5),
