@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import Accumulator, Failed, InvalidInputError, MessageStop, ProviderError, Request, from_json, problems, to_json, user
@@ -131,6 +131,7 @@ RESPONSES_REQUEST: Any = {
 @pytest.mark.parametrize(
     ("wire", "events"), [(OpenAIChatWire("openrouter"), CHAT), (OpenAIResponsesWire(), RESPONSES)], ids=["chat", "responses"]
 )
+@settings(derandomize=True, max_examples=400)
 @given(how=changes)
 def test_an_answer_is_read_whatever_stands_in_it(wire: Any, events: list[Any], how: list[Change]) -> None:
     data = b"".join([b"data: " + json.dumps(event).encode() + b"\n\n" for event in changed(events, how)])
@@ -153,6 +154,7 @@ def test_an_answer_is_read_whatever_stands_in_it(wire: Any, events: list[Any], h
 @pytest.mark.parametrize(
     ("wire", "body"), [(OpenAIChatWire(), CHAT_REQUEST), (OpenAIResponsesWire(), RESPONSES_REQUEST)], ids=["chat", "responses"]
 )
+@settings(derandomize=True, max_examples=400)
 @given(how=changes)
 def test_a_request_is_read_or_refused_whatever_stands_in_it(wire: Any, body: Any, how: list[Change]) -> None:
     with suppress(InvalidInputError):
