@@ -88,7 +88,7 @@ class CallSource(_SourceBase):
         self._wake = Flag()
 
     def pull(self) -> Sequence[Event]:
-        """Go on until there are events. None: the call is over, or was aborted."""
+        """Go on until there are events. Without any the call is over, or was aborted."""
         try:
             while True:
                 reading = self._reading
@@ -182,7 +182,7 @@ class AsyncCallSource(_SourceBase):
         self._going_on = False
 
     async def pull(self) -> Sequence[Event]:
-        """Go on until there are events. None: the call is over, or was aborted."""
+        """Go on until there are events. Without any the call is over, or was aborted."""
         try:
             while (events := self.poll()) is None:
                 await self.arrival

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,20 +23,23 @@ from dragoman.event import BlockStart, Event, Failed, MessageStart, MessageStop,
 from dragoman.hooks import CallSpan, Unfinished
 from dragoman.message import Message, Text
 from dragoman.reading import is_content
-from dragoman.response import RateLimits, Response, StopReason, Timing, Usage
+from dragoman.response import Response, StopReason, Timing, Usage
 from dragoman.sources import AsyncSource, Source, can_be_polled
 
 __all__ = ["AsyncStream", "Stream"]
+
+S = TypeVar("S", bound=Source | AsyncSource)
 
 
 _DELTAS = (TextDelta, ThinkingDelta, ToolInputDelta)
 """The frequent events, of which only the accumulator need know."""
 
 
-class _StreamBase:
+class _StreamBase(Generic[S]):
     """What both streams know and do without I/O."""
 
-    def __init__(self, *, raises: bool, span: Callable[[], CallSpan | None] | None) -> None:
+    def __init__(self, source: S, *, raises: bool, span: Callable[[], CallSpan | None] | None) -> None:
+        self._source = source
         self._raises = raises
         self._accumulator = Accumulator()
         self._push = self._accumulator.push
@@ -52,15 +55,6 @@ class _StreamBase:
         self._spans: list[CallSpan] = []  # at most one; popped by the one thread that ends it
         self._content_at: float | None = None
         self._left = False
-
-    def _timing(self) -> Timing:
-        raise NotImplementedError  # the sync and the async stream have it
-
-    def _limits(self) -> RateLimits | None:
-        raise NotImplementedError  # the sync and the async stream have it
-
-    def _abort(self) -> None:
-        raise NotImplementedError  # the sync and the async stream have it
 
     # ---- what there is
 
@@ -91,12 +85,17 @@ class _StreamBase:
     @property
     def timing(self) -> Timing:
         """When things happened, so far."""
-        return self._timing()
+        return self._source.timing
 
     @property
     def closed(self) -> bool:
         """Whether no more events will come."""
         return self._over
+
+    def raising(self) -> Self:
+        """This stream, raising its error instead of handing out Failed."""
+        self._raises = True
+        return self
 
     def __repr__(self) -> str:
         state = "closed" if self._over else "open" if self._opened else "not started"
@@ -118,7 +117,7 @@ class _StreamBase:
                 if is_content(event):
                     now = monotonic()
                     if self._content_at is None:
-                        span.first_content(self._timing())
+                        span.first_content(self._source.timing)
                     else:
                         span.chunk(now - self._content_at)
                     self._content_at = now
@@ -132,7 +131,7 @@ class _StreamBase:
         self._over = True
         self._end_failed(error)
         if not isinstance(event, Failed):
-            self._abort()  # nothing more is read
+            self._source.abort()  # nothing more is read
         elif not self._raises:
             return
         raise error
@@ -164,9 +163,9 @@ class _StreamBase:
             return None
 
     def _end_finished(self) -> None:
-        timing, response = self._timing(), self._accumulator.response()
+        timing, response = self._source.timing, self._accumulator.response()
         attempts = max(timing.attempts, response.attempts)
-        self._response = replace(response, timing=timing, attempts=attempts, rate_limits=self._limits())
+        self._response = replace(response, timing=timing, attempts=attempts, rate_limits=self._source.rate_limits)
         span = self._take_span()
         if span is not None:
             span.finished(self._response)
@@ -194,7 +193,7 @@ class _StreamBase:
         return Unfinished(
             partial=self._accumulator.partial(),
             usage=self._accumulator.usage,
-            timing=self._timing(),
+            timing=self._source.timing,
             id=self._id,
             model=self._model,
             request_id=self.request_id,
@@ -209,15 +208,14 @@ class _StreamBase:
         raise IncompleteStreamError("the stream was closed before its end", partial=self.partial(), usage=self.usage, retryable=False)
 
 
-class Stream(_StreamBase):
+class Stream(_StreamBase[Source]):
     """The events of one call, blocking. Iterate it, or `text()`, or ask for `response()`; use `with` to be sure it is closed.
 
     `close()` may be called from any thread; an iteration that waits in another thread then ends.
     """
 
     def __init__(self, source: Source, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
-        super().__init__(raises=raises, span=span)
-        self._source = source
+        super().__init__(source, raises=raises, span=span)
 
     def __iter__(self) -> Stream:
         return self
@@ -270,20 +268,6 @@ class Stream(_StreamBase):
             self._source.abort()
             self._end_cancelled()
 
-    def raising(self) -> Stream:
-        """This stream, raising its error instead of handing out Failed."""
-        self._raises = True
-        return self
-
-    def _timing(self) -> Timing:
-        return self._source.timing
-
-    def _limits(self) -> RateLimits | None:
-        return self._source.rate_limits
-
-    def _abort(self) -> None:
-        self._source.abort()
-
     def __enter__(self) -> Self:
         return self
 
@@ -297,12 +281,11 @@ class Stream(_StreamBase):
             warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
 
 
-class AsyncStream(_StreamBase):
+class AsyncStream(_StreamBase[AsyncSource]):
     """The events of one call, for an event loop. As `Stream`, with `async for`, `async with`, and `await response()`."""
 
     def __init__(self, source: AsyncSource, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
-        super().__init__(raises=raises, span=span)
-        self._source = source
+        super().__init__(source, raises=raises, span=span)
         self._polled = source if can_be_polled(source) else None
 
     def __aiter__(self) -> AsyncStream:
@@ -358,20 +341,6 @@ class AsyncStream(_StreamBase):
             self._source.abort()
             self._end_cancelled()
             await self._source.close()
-
-    def raising(self) -> AsyncStream:
-        """This stream, raising its error instead of handing out Failed."""
-        self._raises = True
-        return self
-
-    def _timing(self) -> Timing:
-        return self._source.timing
-
-    def _limits(self) -> RateLimits | None:
-        return self._source.rate_limits
-
-    def _abort(self) -> None:
-        self._source.abort()
 
     async def __aenter__(self) -> Self:
         return self

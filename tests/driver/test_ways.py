@@ -14,6 +14,7 @@ from dragoman.testing.anthropic import SSE_HEADERS
 from dragoman.transport.choose import AsyncAutoTransport, AutoTransport
 from dragoman.transport.direct import AsyncDirectTransport, DirectTransport
 from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
+from tests.transport.calls import without_proxies
 
 ASK = Request("hi", model="claude-test-1", max_tokens=16)
 HELLO = Answer(headers=SSE_HEADERS, body=anthropic_events("Hello"))
@@ -21,9 +22,7 @@ HELLO = Answer(headers=SSE_HEADERS, body=anthropic_events("Hello"))
 
 @pytest.fixture(autouse=True)
 def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+    without_proxies(monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 import uvloop
@@ -16,6 +16,9 @@ import uvloop
 from dragoman.testing import WireServer
 from dragoman.transport import Clocks, Timeouts
 from dragoman.wire.base import HTTPRequest
+
+if TYPE_CHECKING:
+    import pytest
 
 T = TypeVar("T")
 
@@ -34,6 +37,13 @@ def running(now: Callable[[], float] = monotonic, **timeouts: float | None) -> C
     clocks = Clocks(Timeouts(**given), now=now)
     clocks.resume()
     return clocks
+
+
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the proxies of this machine's environment away."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
 class Asked:

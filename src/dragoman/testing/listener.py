@@ -37,7 +37,7 @@ def listening_socket(address: tuple[str, int], accept: Accept) -> list[socket.so
         elif accept == "never":
             listener.listen(0)
             sockets += _fill(listener)
-    except BaseException:
+    except BaseException:  # an interrupt while the queue is filled, too: nothing stays open
         for sock in sockets:
             sock.close()
         raise

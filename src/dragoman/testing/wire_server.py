@@ -182,7 +182,7 @@ class WireServer:
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
         try:
             self.stop()
-        except BaseException as error:
+        except BaseException as error:  # whatever a script raised must not hide why the block is being left
             if exc is None:
                 raise
             exc.add_note(f"{self!r}: its script had failed with {error!r}")

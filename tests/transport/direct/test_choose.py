@@ -9,16 +9,14 @@ import pytest
 
 from dragoman.testing import Answer, WireServer
 from dragoman.transport.choose import AsyncAutoTransport, AutoTransport
-from tests.transport.calls import request_to, run, running
+from tests.transport.calls import request_to, run, running, without_proxies
 
 TEXT = Answer(headers=[("content-type", "text/plain")], body=b"whole")
 
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+    without_proxies(monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ async def connected(
         await loop.create_connection(lambda: connection, sock=sock)
         if context is not None:
             await connection.start_tls(TLS(context, host))
-    except BaseException as error:
+    except BaseException as error:  # a cancelled handshake, too
         connection.abort()
         if isinstance(error, OSError):
             raise ConnectError(host) from error
@@ -86,7 +86,7 @@ async def _leave(pending: set[asyncio.Task[socket.socket]], winner: socket.socke
         for result in await asyncio.gather(*pending, return_exceptions=True):
             if isinstance(result, socket.socket):
                 result.close()
-    except BaseException:
+    except BaseException:  # the task is being cancelled, and nobody will get the winner
         if winner is not None:
             winner.close()
         raise
@@ -101,7 +101,7 @@ async def _connect(loop: asyncio.AbstractEventLoop, address: Address) -> socket.
         if error.errno is None:
             raise
         raise OSError(error.errno, os.strerror(error.errno)) from None  # asyncio's own words hold the address, not the reason
-    except BaseException:
+    except BaseException:  # this attempt has lost, or the task is being cancelled
         sock.close()
         raise
     return sock
