@@ -217,7 +217,7 @@ class HTTPProvider(ProviderBase):
     (for both ways of calling, unless the other is named too); without one, `dragoman.transport.choose` decides host by host.
     """
 
-    base_url: str = ""
+    base_url: str = ""  # also for the repr of one whose making has failed
 
     def __init__(
         self,
