@@ -16,7 +16,16 @@ from dragoman.errors import ConnectionFailedError, ProviderError
 from dragoman.event import Event
 from dragoman.reading import Reading
 from dragoman.response import RateLimits, Timing
-from dragoman.transport import AsyncHTTPResponse, AsyncTransport, HTTPResponse, PolledResponse, SleepingTransport, Transport, can_be_polled
+from dragoman.transport import (
+    AsyncHTTPResponse,
+    AsyncTransport,
+    HTTPResponse,
+    PolledResponse,
+    SleepingTransport,
+    Transport,
+    can_be_polled,
+    wait_in_steps,
+)
 
 __all__ = ["AsyncCallSource", "CallSource"]
 
@@ -144,7 +153,7 @@ class CallSource(_SourceBase):
                     if isinstance(self._transport, SleepingTransport):
                         self._transport.sleep(seconds, clocks)
                     else:
-                        self._wake.wait(seconds)
+                        wait_in_steps(self._wake, seconds)
                 case Emit():  # `pull` does it
                     pass
         except ProviderError as error:

@@ -11,7 +11,7 @@ Nothing here imports an event loop or an HTTP client.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from threading import Lock
+from threading import Event, Lock
 from time import monotonic
 from typing import Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
@@ -20,6 +20,7 @@ from dragoman.value import Value
 from dragoman.wire.base import HTTPRequest
 
 __all__ = [
+    "LONGEST_WAIT",
     "YEAR",
     "AsyncHTTPResponse",
     "AsyncTransport",
@@ -32,10 +33,14 @@ __all__ = [
     "Transport",
     "TransportName",
     "can_be_polled",
+    "wait_in_steps",
 ]
 
 TransportName: TypeAlias = Literal["auto", "direct", "httpx2"]
 """A transport of ours by name: what `dragoman.transport.choose` makes of it."""
+LONGEST_WAIT = 1.0
+"""Seconds after which a blocking wait returns to Python at the latest, to go on if nothing has happened. A signal (Ctrl-C) that comes in
+the moment before a system call begins does not end that call, and Python looks at it only when the call returns."""
 HeaderList: TypeAlias = Sequence[tuple[str, str]]
 """Response headers, in order; names in any case."""
 
@@ -201,6 +206,15 @@ class Clocks:
     def _elapsed(self) -> float:
         since = self._waiting_since
         return self._waited if since is None else self._waited + (self._now() - since)
+
+
+def wait_in_steps(event: Event, seconds: float | None) -> bool:
+    """`event.wait(seconds)`, in steps of LONGEST_WAIT."""
+    while seconds is None or seconds > LONGEST_WAIT:
+        if event.wait(LONGEST_WAIT):
+            return True
+        seconds = None if seconds is None else seconds - LONGEST_WAIT
+    return event.wait(seconds)
 
 
 class HTTPResponse(Protocol):

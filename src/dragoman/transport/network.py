@@ -26,7 +26,7 @@ from weakref import WeakSet
 
 import httpcore2
 
-from dragoman.transport import Clocks
+from dragoman.transport import LONGEST_WAIT, Clocks, wait_in_steps
 from dragoman.transport.failure import Progress
 
 __all__ = ["Call", "ClockedBackend", "ClockedStream", "current_call"]
@@ -157,16 +157,24 @@ class ClockedStream(httpcore2.NetworkStream):
         call = current_call.get()
         self._enter(call)
         try:
-            data = self._inner.read(max_bytes, call.limit())
-        except httpcore2.TimeoutException:
-            call.timed_out()
-            raise
+            data = self._read(max_bytes, call)
         finally:
             self._leave()
         if self._closed:
             raise httpcore2.ReadError("the transport was closed")
         call.got(data)
         return data
+
+    def _read(self, max_bytes: int, call: Call) -> bytes:
+        while True:
+            seconds = call.limit()
+            longer = seconds is None or seconds > LONGEST_WAIT
+            try:
+                return self._inner.read(max_bytes, LONGEST_WAIT if longer else seconds)
+            except httpcore2.TimeoutException:
+                if not longer:
+                    call.timed_out()
+                    raise
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         del timeout
@@ -319,7 +327,7 @@ class ClockedBackend(httpcore2.NetworkBackend):
         connecting = _Connecting(lambda: self._stock.connect_tcp(host, port, seconds, local_address, options))
         call.clocks.on_abort(connecting.done.set)
         try:
-            finished = connecting.done.wait(seconds)
+            finished = wait_in_steps(connecting.done, seconds)
             call.limit()
             if not finished:
                 call.timed_out()

@@ -1,9 +1,9 @@
 """A connection on a blocking socket, for one call at a time; any thread may shut it.
 
-Every wait is one `recv` or `send` with the time that the call's clocks leave. The socket's timeout is lazy: it is set only when it is
-longer than the clocks allow or much shorter, since setting it costs a system call; a wait that ends too early looks at the clocks and
-goes on. While each wait may take as long as the one before, they are not even asked. TLS stands beside the socket, not in it, so that
-each of its waits is such a wait, too.
+Every wait is one `recv` or `send` with the time that the call's clocks leave, a second at most (see `LONGEST_WAIT`). The socket's timeout
+is lazy: it is set only when it is longer than the clocks allow or much shorter, since setting it costs a system call; a wait that ends
+too early looks at the clocks and goes on. While each wait may take as long as the one before, they are not even asked. TLS stands beside
+the socket, not in it, so that each of its waits is such a wait, too.
 
 A socket is shut (`shutdown`, which wakes a blocked read) rather than closed from outside: closing a descriptor does not wake its
 reader, and the number may already belong to another connection. Name look-up and connect run in a short-lived thread of their own,
@@ -22,7 +22,7 @@ from time import monotonic
 from weakref import WeakSet
 
 from dragoman.errors import Phase
-from dragoman.transport import Clocks
+from dragoman.transport import LONGEST_WAIT, Clocks, wait_in_steps
 from dragoman.transport.direct.addresses import Address, literal, new_socket, ordered
 from dragoman.transport.direct.answer import Answer
 from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, WriteError
@@ -31,10 +31,6 @@ from dragoman.transport.direct.request import Key
 from dragoman.transport.direct.tls import TLS, plain_buffer
 
 __all__ = ["SocketConnection", "Stopped", "connected"]
-
-_EXACT = 1.0
-"""Seconds below which a socket's timeout is set exactly; above, to `_EARLY` of what is left, so that the next waits need not set it."""
-_EARLY = 0.9
 
 _LOOK_AROUND = 0.5
 """Seconds after which an abandoned connect notices that nobody waits for it."""
@@ -64,7 +60,7 @@ class SocketConnection:
         """The clock that ended a wait."""
         self._sock = sock
         self._tls: TLS | None = None
-        self._timeout: float | None = 0.0
+        self._timeout = 0.0
         self._allowed: Clocks | None = None  # the clocks by which every wait may take as long as the socket's timeout
         self._lock = Lock()
         self._shut = False
@@ -189,18 +185,15 @@ class SocketConnection:
         if clocks.aborted:
             raise Stopped
         seconds, phase = clocks.limit()
-        timeout = self._timeout
-        if seconds is None:
-            if timeout is not None:
-                self._set_timeout(None)
-        elif seconds <= 0:
+        if seconds is not None and seconds <= 0:
             self.expired = phase
             raise Stopped
-        elif timeout is None or timeout > seconds or timeout < seconds / 2:
-            self._set_timeout(seconds if seconds < _EXACT else seconds * _EARLY)
+        seconds = LONGEST_WAIT if seconds is None else min(seconds, LONGEST_WAIT)
+        if not seconds / 2 <= self._timeout <= seconds:
+            self._set_timeout(seconds)
         self._allowed = clocks if clocks.steady else None
 
-    def _set_timeout(self, seconds: float | None) -> None:
+    def _set_timeout(self, seconds: float) -> None:
         self._allowed = None
         self._sock.settimeout(seconds)
         self._timeout = seconds
@@ -219,7 +212,7 @@ def connected(key: Key, context: ssl.SSLContext | None, clocks: Clocks) -> Socke
     dialing = _Dialing(host, port, seconds)
     clocks.on_abort(dialing.done.set)
     try:
-        finished = dialing.done.wait(seconds)
+        finished = wait_in_steps(dialing.done, seconds)
         if clocks.aborted:
             raise Stopped
         if not finished or dialing.timed_out:
