@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from threading import Event
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 """Seconds after which a test gives up on something that should happen at once."""
 
 
@@ -67,25 +67,57 @@ class Asked:
         assert self._event.wait(PATIENCE)
 
 
+class SilentPeer:
+    """A port that accepts one connection and says nothing. It reads the first bytes, and the rest only when asked what it `received`."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self.port: int = listener.getsockname()[1]
+        self._listener = listener
+        self._spoken_to = Event()
+        self._read_on = Event()
+        self._closed = Event()
+        self._data = b""
+
+    def serve(self) -> None:
+        try:
+            peer, _ = self._listener.accept()
+        except OSError:
+            return
+        with peer:
+            try:
+                while piece := peer.recv(65536):
+                    self._data += piece
+                    self._spoken_to.set()
+                    self._read_on.wait()
+            except ConnectionResetError:
+                pass
+        self._closed.set()
+
+    def spoken_to(self) -> None:
+        """Wait until the client has sent something."""
+        assert self._spoken_to.wait(PATIENCE)
+
+    def received(self) -> bytes:
+        """Wait until the client has closed the connection; all that it sent."""
+        self._read_on.set()
+        assert self._closed.wait(PATIENCE)
+        return self._data
+
+    def leave(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._read_on.set()
+
+
 @contextmanager
-def silent_peer() -> Iterator[tuple[int, Callable[[], bytes]]]:
-    """A port that accepts connections and says nothing; and a function that returns all that the client sent before it closed."""
+def silent_peer() -> Iterator[SilentPeer]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PATIENCE)
-
-        def received() -> bytes:
-            peer, _ = listener.accept()
-            with peer:
-                peer.settimeout(PATIENCE)
-                data = b""
-                try:
-                    while piece := peer.recv(65536):
-                        data += piece
-                except ConnectionResetError:
-                    pass
-                return data
-
-        yield listener.getsockname()[1], received
+        peer = SilentPeer(listener)
+        thread = Thread(target=peer.serve, daemon=True)
+        thread.start()
+        try:
+            yield peer
+        finally:
+            peer.leave()
 
 
 LIBRARIES = ["asyncio", "uvloop", "trio"]

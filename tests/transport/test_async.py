@@ -353,11 +353,11 @@ class TestTimeout:
         async def main() -> None:
             async with opened() as transport:
                 with pytest.raises(RequestTimeoutError) as caught:
-                    await fetch(transport, f"https://127.0.0.1:{port}", running(connect=0.05))
+                    await fetch(transport, f"https://127.0.0.1:{peer.port}", running(connect=0.5))
                 assert caught.value.phase == "connect"
-                assert await in_time(received) != b""
+                assert await in_time(peer.received) != b""
 
-        with silent_peer() as (port, received):
+        with silent_peer() as peer:
             inside(main)
 
     def test_waiting_for_a_free_connection_is_connecting(self, inside: Run) -> None:
@@ -438,12 +438,23 @@ class TestCancellation:
             async with opened() as transport:
                 if warm:
                     await fetch(transport, server)
+                timeout = asyncio.timeout(None)
+                ending = asyncio.create_task(end(timeout))
                 with pytest.raises(TimeoutError):
-                    async with asyncio.timeout(0.05):
-                        await fetch(transport, server)
+                    await within(timeout, fetch(transport, server))
+                await ending
                 await in_time(partial(server.wait_closed, 0))
 
-        with WireServer([TEXT] * warm + [answer(Gate())]) as server:
+        async def within(scope: asyncio.Timeout, fetching: Awaitable[bytes]) -> None:
+            async with scope:
+                await fetching
+
+        async def end(scope: asyncio.Timeout) -> None:
+            await in_time(gate.reached)
+            scope.reschedule(0)
+
+        gate = Gate()
+        with WireServer([TEXT] * warm + [answer(gate)]) as server:
             asyncio.run(main())
 
     def test_while_connecting(self, inside: Run) -> None:
@@ -459,11 +470,13 @@ class TestCancellation:
     def test_during_the_tls_handshake(self, inside: Run) -> None:
         async def main() -> None:
             async with opened() as transport:
-                with anyio.move_on_after(0.05):
-                    await fetch(transport, f"https://127.0.0.1:{port}")
-                await in_time(received)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(fetch, transport, f"https://127.0.0.1:{peer.port}")
+                    await in_time(peer.spoken_to)
+                    group.cancel_scope.cancel()
+                await in_time(peer.received)
 
-        with silent_peer() as (port, received):
+        with silent_peer() as peer:
             inside(main)
 
     def test_close_during_cancellation_really_closes(self, inside: Run) -> None:

@@ -284,10 +284,10 @@ class TestTimeout:
         assert (error.phase, error.message, error.retryable) == ("connect", "connect timeout after 0.05 s", True)
 
     def test_connect_covers_the_tls_handshake(self, transport: HTTPX2Transport) -> None:
-        with silent_peer() as (port, received):
-            error = self.fails(transport, f"https://127.0.0.1:{port}", running(connect=0.05))
+        with silent_peer() as peer:
+            error = self.fails(transport, f"https://127.0.0.1:{peer.port}", running(connect=0.5))
             assert error.phase == "connect"
-            assert received() != b""
+            assert peer.received() != b""
 
     def test_first_byte(self, transport: HTTPX2Transport) -> None:
         with WireServer(Answer(before=[Stall()])) as server:
@@ -295,8 +295,8 @@ class TestTimeout:
             server.wait_closed(0)
 
     def test_first_byte_covers_sending(self, transport: HTTPX2Transport) -> None:
-        with silent_peer() as (port, _), pytest.raises(RequestTimeoutError) as caught:
-            transport.send(request_to(f"http://127.0.0.1:{port}", bytes(1 << 26)), running(first_byte=0.1))
+        with silent_peer() as peer, pytest.raises(RequestTimeoutError) as caught:
+            transport.send(request_to(f"http://127.0.0.1:{peer.port}", bytes(1 << 26)), running(first_byte=0.1))
         assert caught.value.phase == "first_byte"
 
     def test_idle(self, transport: HTTPX2Transport) -> None:
@@ -363,18 +363,19 @@ class TestAbortFromAnotherThread:
 
     def test_during_the_tls_handshake(self, transport: HTTPX2Transport) -> None:
         clocks = running()
-        with silent_peer() as (port, received):
-            waiting = in_thread(lambda: fetch(transport, f"https://127.0.0.1:{port}", clocks))
-            closed = in_thread(received)
+        with silent_peer() as peer:
+            waiting = in_thread(lambda: fetch(transport, f"https://127.0.0.1:{peer.port}", clocks))
+            peer.spoken_to()
             clocks.abort()
             self.ends(waiting)
-            closed()
+            peer.received()
 
     def test_while_sending(self, transport: HTTPX2Transport) -> None:
         clocks = running()
-        with silent_peer() as (port, _):
-            request = request_to(f"http://127.0.0.1:{port}", bytes(1 << 26))
+        with silent_peer() as peer:
+            request = request_to(f"http://127.0.0.1:{peer.port}", bytes(1 << 26))
             waiting = in_thread(lambda: transport.send(request, clocks))
+            peer.spoken_to()
             clocks.abort()
             self.ends(waiting)
 
