@@ -114,7 +114,8 @@ if TYPE_CHECKING:
     from dragoman.connect import connect
     from dragoman.fallback import FallbackProvider
     from dragoman.history import Repaired, problems, repair, replayable
-    from dragoman.provider import HTTPProvider, Provider, ProviderBase
+    from dragoman.provider import HTTPProvider
+    from dragoman.provider_base import Provider, ProviderBase
     from dragoman.retry import RetryPolicy
     from dragoman.stream import AsyncStream, Stream
     from dragoman.tenants import Tenants
@@ -251,8 +252,8 @@ _LAZY = {
     "repair": "dragoman.history",
     "replayable": "dragoman.history",
     "HTTPProvider": "dragoman.provider",
-    "Provider": "dragoman.provider",
-    "ProviderBase": "dragoman.provider",
+    "Provider": "dragoman.provider_base",
+    "ProviderBase": "dragoman.provider_base",
     "RetryPolicy": "dragoman.retry",
     "AsyncStream": "dragoman.stream",
     "Stream": "dragoman.stream",

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from dragoman.auth import Credentials, HeaderAuth, NoAuth, concealed
 from dragoman.errors import ConfigError
 from dragoman.names import CHAT_HOSTS, RESPONSES_HOSTS, default_model_for, split_name
-from dragoman.provider import Defaults, HTTPProvider, ProviderBase
+from dragoman.provider import HTTPProvider
+from dragoman.provider_base import ProviderBase
+from dragoman.provider_settings import Defaults
 from dragoman.settings import Environment
 from dragoman.value import Secret
 from dragoman.vendors import Anthropic, OpenAIChat, OpenAIResponses

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from dragoman.errors import ConfigError, DragomanError, ProviderError, is_retryable
 from dragoman.event import BlockStart, Event, Failed, MessageStop, Retrying
-from dragoman.provider import HTTPProvider, Provider, ProviderBase
+from dragoman.provider import HTTPProvider
+from dragoman.provider_base import Provider, ProviderBase
 from dragoman.request import Request
 from dragoman.response import RateLimits
 from dragoman.retry import RetryPolicy

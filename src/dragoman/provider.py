@@ -1,34 +1,29 @@
-"""Providers: what an agent holds. `Provider` is the protocol, `ProviderBase` gives the four ways to call, `HTTPProvider` drives a wire.
+"""`HTTPProvider`: drives a wire. (What every provider offers is in `provider_base`, and can be had from here too.)
 
-Strategy. A provider has two methods that matter, `events` and `aevents`; everything else follows from them. `HTTPProvider` prepares a
-request (defaults, local checks, encoding) in plain functions, so mistakes surface in the call itself, and leaves the rest to a
-`Call`, whose steps the drivers in `driver.py` carry out.
+Strategy. `HTTPProvider` prepares a request (defaults, local checks, encoding) in plain functions, so mistakes surface in the call itself,
+and leaves the rest to a `Call`, whose steps the drivers in `driver.py` carry out.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextvars import copy_context
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, SupportsIndex, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 from urllib.parse import urlsplit
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
-from dragoman.auth import NoAuth, concealed
+from dragoman.auth import NoAuth
 from dragoman.call import Call, Clock
 from dragoman.driver import AsyncCallSource, CallSource
 from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.event import Event, Failed
-from dragoman.hooks import CallInfo, CallSpan, TelemetrySetting, resolve_telemetry
-from dragoman.request import CacheMode, Request
-from dragoman.response import Response
+from dragoman.hooks import CallSpan, TelemetrySetting, resolve_telemetry
+from dragoman.provider_base import Provider, ProviderBase
+from dragoman.provider_settings import Defaults, check_limits, check_url, transports_of
+from dragoman.request import Request
 from dragoman.retry import RetryPolicy
-from dragoman.sources import AsyncIteratorSource, IteratorSource
 from dragoman.stream import AsyncStream, Stream
 from dragoman.transport import AsyncTransport, Timeouts, Transport, TransportName
-from dragoman.value import Value
 from dragoman.wire.base import Auth, CountingWire, HTTPRequest, ModelsWire, Wire
 from dragoman.wire.decoder import ValueDecoder
 
@@ -37,175 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Defaults", "HTTPProvider", "Provider", "ProviderBase"]
 
-OnEvent = Callable[[Event], object]
 BLOCKING_TOTAL = 600.0
 """Seconds that a call with `stream=False` may take when no total is set."""
-
-
-@runtime_checkable
-class Provider(Protocol):
-    """Anything that answers requests with events."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def default_model(self) -> str: ...
-    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Iterator[Event]:
-        """The events of one call; a failure is the last of them (Failed)."""
-        ...
-
-    def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncIterator[Event]:
-        """As `events`, for an event loop."""
-        ...
-
-
-class ProviderBase(ABC):
-    """Gives `stream`, `astream`, `complete`, `acomplete`, `close`, `aclose` to a class with `events` and `aevents`."""
-
-    name: str = ""
-    default_model: str = ""
-    telemetry: TelemetrySetting = "auto"
-
-    @abstractmethod
-    def events(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Iterator[Event]:
-        """The events of one call; a failure is the last of them (Failed)."""
-
-    @abstractmethod
-    def aevents(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncIterator[Event]:
-        """As `events`, for an event loop."""
-
-    def stream(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> Stream:
-        """The events of one call as a `Stream`, which raises at a failure.
-
-        Raises ConfigError and InvalidInputError itself; everything else comes from the stream.
-        """
-        events = self.events(request, timeouts=timeouts, retry=retry)
-        if isinstance(events, Stream):
-            return events.raising()
-        return Stream(IteratorSource(iter(events)), raises=True, span=self._span(request))
-
-    def astream(self, request: Request, *, timeouts: Timeouts | None = None, retry: RetryPolicy | None = None) -> AsyncStream:
-        """As `stream`, for an event loop: `async with provider.astream(request) as stream`."""
-        events = self.aevents(request, timeouts=timeouts, retry=retry)
-        if isinstance(events, AsyncStream):
-            return events.raising()
-        return AsyncStream(AsyncIteratorSource(aiter(events)), raises=True, span=self._span(request))
-
-    def complete(
-        self,
-        request: Request,
-        *,
-        on_event: OnEvent | None = None,
-        stream: bool = True,
-        timeouts: Timeouts | None = None,
-        retry: RetryPolicy | None = None,
-    ) -> Response:
-        """The finished answer. `on_event` sees each event first. `stream=False` asks for the answer in one piece. Raises ProviderError."""
-        with self._call(request, stream=stream, timeouts=timeouts, retry=retry) as call:
-            for event in call:
-                if on_event is not None:
-                    on_event(event)
-            return call.response()
-
-    async def acomplete(
-        self,
-        request: Request,
-        *,
-        on_event: OnEvent | Callable[[Event], Awaitable[object]] | None = None,
-        stream: bool = True,
-        timeouts: Timeouts | None = None,
-        retry: RetryPolicy | None = None,
-    ) -> Response:
-        """As `complete`, for an event loop; an `on_event` that returns an awaitable is awaited."""
-        async with self._acall(request, stream=stream, timeouts=timeouts, retry=retry) as call:
-            async for event in call:
-                if on_event is not None:
-                    result = on_event(event)
-                    if isinstance(result, Awaitable):
-                        await result
-            return await call.response()
-
-    def close(self) -> None:  # noqa: B027  # most fakes and wrappers hold nothing
-        """Let go of all connections. The provider may be used again."""
-
-    async def aclose(self) -> None:  # noqa: B027
-        """As `close`, for the connections of the running event loop."""
-
-    def _call(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> Stream:
-        del stream  # a provider that only has events has one way to answer
-        return self.stream(request, timeouts=timeouts, retry=retry)
-
-    def _acall(self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None) -> AsyncStream:
-        del stream
-        return self.astream(request, timeouts=timeouts, retry=retry)
-
-    def _span(self, request: Request, **details: Any) -> Callable[[], CallSpan | None] | None:
-        """How to begin the telemetry of one call, or None if nobody observes. It begins in the context of this moment, wherever the
-        stream is read.
-        """
-        telemetry = resolve_telemetry(self.telemetry)
-        if telemetry is None:
-            return None
-        info = CallInfo(provider=self.name, model=request.model or self.default_model, request=request, **details)
-        context = copy_context()
-        return lambda: context.run(telemetry.started, info)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None) -> None:
-        await self.aclose()
-
-
-class Defaults(Value, frozen=True, kw_only=True):
-    """What a provider fills in where a request says nothing. Betas, headers and extra_body are added to the request's own. The repr
-    shows neither headers nor extra_body: a gateway's token may stand there.
-    """
-
-    model: str = ""
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    stop_sequences: Sequence[str] = ()
-    cache: CacheMode | None = None
-    betas: Sequence[str] = ()
-    headers: dict[str, str] = {}
-    extra_body: dict[str, Any] = {}
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "headers", concealed(self.headers))
-
-    def __repr__(self) -> str:
-        return f"Defaults(model={self.model!r}, headers={list(self.headers)}, extra_body={list(self.extra_body)})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """For `rich`, which goes round the repr of a Struct."""
-        return [("model", self.model), ("headers", list(self.headers)), ("extra_body", list(self.extra_body))]
-
-    def fill(self, request: Request) -> Request:
-        """The request with these defaults. Fields of the request win."""
-        changes: dict[str, Any] = {}
-        if not request.model and self.model:
-            changes["model"] = self.model
-        for name in ("max_tokens", "temperature", "top_p", "top_k", "cache"):
-            if getattr(request, name) is None and getattr(self, name) is not None:
-                changes[name] = getattr(self, name)
-        if self.stop_sequences and not request.stop_sequences:
-            changes["stop_sequences"] = self.stop_sequences
-        if self.betas:
-            changes["betas"] = [*self.betas, *(beta for beta in request.betas if beta not in self.betas)]
-        if self.headers:
-            changes["extra_headers"] = {**self.headers, **request.extra_headers}
-        if self.extra_body:
-            changes["extra_body"] = {**self.extra_body, **request.extra_body}
-        return replace(request, **changes) if changes else request
 
 
 class HTTPProvider(ProviderBase):
@@ -247,14 +75,14 @@ class HTTPProvider(ProviderBase):
         self.retry = retry or RetryPolicy()
         self.telemetry = telemetry
         self._auth: Auth = auth or NoAuth()
-        self._transport, self._async_transport = _transports(transport, async_transport)
+        self._transport, self._async_transport = transports_of(transport, async_transport)
         self._clock = clock or Clock()
-        _check_limits(self.timeouts, self.retry)
+        check_limits(self.timeouts, self.retry)
         if validate not in ("error", "off"):
             raise ConfigError(f"validate must be 'error' or 'off', not {validate!r}")
         self.validate = validate
         if self.base_url or transport is None or isinstance(transport, str):
-            _check_url(self.base_url, allow_http=allow_http)
+            check_url(self.base_url, allow_http=allow_http)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} {self.base_url} model={self.default_model!r}>"
@@ -360,7 +188,7 @@ class HTTPProvider(ProviderBase):
     ) -> tuple[Call, Callable[[], CallSpan | None] | None]:
         if not isinstance(request, Request):  # pyright: ignore[reportUnnecessaryIsInstance]  # a string is a common slip
             raise TypeError(f"a call takes a Request, as in complete(Request(…)), not {type(request).__name__}")
-        _check_limits(timeouts or self.timeouts, retry or self.retry)
+        check_limits(timeouts or self.timeouts, retry or self.retry)
         prepared = self.prepare(request)
         self.check(prepared)
         encoded = self._addressed(self.wire.encode(prepared, stream=stream))
@@ -490,59 +318,7 @@ def _is_ours(transport: object) -> bool:
     return type(transport).__module__.startswith(("dragoman.transport.", "dragoman.local"))
 
 
-def _transports(
-    blocking: Transport | TransportName | None, looped: AsyncTransport | TransportName | None
-) -> tuple[Transport | None, AsyncTransport | None]:
-    """The transports that were given; those that were only named are made, without opening anything."""
-    if looped is None and isinstance(blocking, str):
-        looped = blocking
-    for given in (blocking, looped):
-        if given is not None and not isinstance(given, str) and not hasattr(given, "send"):
-            raise ConfigError(f"a transport is 'auto', 'direct', 'httpx2' or an object with a method `send`, not {type(given).__name__}")
-    if isinstance(blocking, str) or isinstance(looped, str):
-        from dragoman.transport.choose import async_transport_named, transport_named
-
-        blocking = transport_named(blocking) if isinstance(blocking, str) else blocking
-        looped = async_transport_named(looped) if isinstance(looped, str) else looped
-    return blocking, looped
-
-
-def _check_limits(timeouts: object, retry: object) -> None:
-    if not isinstance(timeouts, Timeouts):
-        raise ConfigError(f"timeouts must be a Timeouts(…), not {type(timeouts).__name__}")
-    if not isinstance(retry, RetryPolicy):
-        raise ConfigError(f"retry must be a RetryPolicy(…), not {type(retry).__name__}")
-
-
 def _raise_failure(events: Sequence[Event]) -> None:
     for event in events:
         if isinstance(event, Failed):
             raise event.error
-
-
-def _check_url(url: str, *, allow_http: bool) -> None:
-    if "?" in url or "#" in url:  # not quoted: a key may stand in it
-        raise ConfigError("base_url must not contain a query or fragment; pass credentials as settings")
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:  # a port that is no number, an unfinished IPv6 address
-        raise ConfigError(f"base_url must be an http(s) URL with a host: {error}") from None
-    if parts.username is not None or parts.password is not None:
-        raise ConfigError("base_url must not contain a user name or password; pass credentials as settings")
-    if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"base_url must be an http(s) URL with a host, not {url!r}")
-    if parts.scheme == "http" and not allow_http and not _is_loopback(host):
-        raise ConfigError(f"base_url {url!r} is plain http: keys and prompts would travel unprotected; use https or allow_http=True")
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine for certain: by its name, or as an address. `127.example.com` is not."""
-    if host == "localhost":
-        return True
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

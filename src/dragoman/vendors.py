@@ -11,7 +11,8 @@ from dragoman.auth import Credentials, CredentialsSource, HeaderAuth, NoAuth, co
 from dragoman.errors import ConfigError
 from dragoman.hooks import TelemetrySetting
 from dragoman.names import default_model_for
-from dragoman.provider import Defaults, HTTPProvider
+from dragoman.provider import HTTPProvider
+from dragoman.provider_settings import Defaults
 from dragoman.request import CacheMode, Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment

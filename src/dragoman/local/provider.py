@@ -18,7 +18,8 @@ from dragoman.errors import ConfigError, ProviderError
 from dragoman.hooks import TelemetrySetting
 from dragoman.local.model_file import ensure_model, find_model
 from dragoman.local.server import LocalServer, chat_template, check_engine, is_running, process_key, start_server
-from dragoman.provider import Defaults, HTTPProvider
+from dragoman.provider import HTTPProvider
+from dragoman.provider_settings import Defaults
 from dragoman.request import Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment

@@ -46,7 +46,7 @@ from dragoman.message import (
     ToolUse,
     assistant,
 )
-from dragoman.provider import ProviderBase
+from dragoman.provider_base import ProviderBase
 from dragoman.request import Request
 from dragoman.response import Response, StopReason
 from dragoman.retry import RetryPolicy
