@@ -304,9 +304,9 @@ def test_close_from_another_thread_ends_the_iteration(moment: str) -> None:
         if moment == "head":
             server.wait_requests(1)
         else:
-            assert reached.wait(5)
+            assert reached.wait(20)
         stream.close()
-        thread.join(5)
+        thread.join(20)
         assert not thread.is_alive()
         if moment != "back-off":
             server.wait_closed(0)
@@ -329,7 +329,7 @@ def test_aclose_from_another_task_ends_the_iteration() -> None:
         task = asyncio.create_task(consume())
         await read.wait()
         await stream.aclose()
-        assert "message_stop" not in await asyncio.wait_for(task, 5)
+        assert "message_stop" not in await asyncio.wait_for(task, 20)
         await asyncio.to_thread(server.wait_closed)
         await provider.aclose()
 
@@ -483,4 +483,4 @@ def test_a_gate_holds_the_answer_until_it_is_opened() -> None:
             gate.reached()
             assert not text.done()
             gate.open()
-            assert text.result(5) == "Hello"
+            assert text.result(20) == "Hello"

@@ -143,7 +143,7 @@ async def _then(first: Any, second: Any) -> None:
 def test_wait_for_ends_the_call_and_raises_its_own_error(phase: str) -> None:
     async def main(provider: Anthropic) -> None:
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(provider.acomplete(ASK), 0.05)
+            await asyncio.wait_for(provider.acomplete(ASK), 0.5)
         await provider.aclose()
 
     with WireServer(WAITS[phase]()) as server:
@@ -420,7 +420,7 @@ def test_aclose_from_another_task_ends_the_iteration_quietly(library: str) -> No
                 nursery.start_soon(consume)
                 nursery.start_soon(close)
         else:
-            await asyncio.wait_for(asyncio.gather(consume(), close()), 5)
+            await asyncio.wait_for(asyncio.gather(consume(), close()), 20)
         assert ended == []
         with pytest.raises(IncompleteStreamError, match="closed before its end"):
             await stream.response()

@@ -126,7 +126,7 @@ def test_close_before_the_first_byte_is_a_cancelled_call(recorder: Recorder) -> 
         reader.start()
         gate.reached()
         stream.close()
-        reader.join(5)
+        reader.join(20)
         assert not reader.is_alive()
     ended_as_cancelled(recorder)
 
@@ -404,7 +404,7 @@ def test_the_thread_that_closes_and_the_thread_that_reads_end_the_span_once(reco
         for thread in closers:
             thread.start()
         for thread in [*closers, reader]:
-            thread.join(5)
+            thread.join(20)
     ended_as_cancelled(recorder)
 
 

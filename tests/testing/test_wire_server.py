@@ -53,7 +53,7 @@ REQUEST = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}
 
 @contextmanager
 def dialled(server: WireServer) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
         yield sock
 
 
@@ -350,7 +350,7 @@ class TestServer:
     def test_stops_while_clients_wait(self) -> None:
         gate = Gate()
         with WireServer([Answer(before=[Wait(gate)])]) as server:
-            sock = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+            sock = socket.create_connection(("127.0.0.1", server.port), timeout=20)
             sock.sendall(REQUEST)
             gate.reached()
         with sock:
@@ -361,7 +361,7 @@ class TestServer:
             results: dict[int, str] = {}
 
             def call(number: int) -> None:
-                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+                connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
                 connection.request("POST", "/", str(number))
                 results[number] = connection.getresponse().read().decode()
                 connection.close()
@@ -453,7 +453,7 @@ class TestServe:
         monkeypatch.setattr("dragoman.testing.scenarios.Event", Interrupted)
         serve("good", started=lambda server: ports.append(server.port))
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", ports[0]), timeout=5)
+            socket.create_connection(("127.0.0.1", ports[0]), timeout=20)
 
     def test_runs_until_it_is_interrupted(self) -> None:
         def interrupt(server: WireServer) -> None:

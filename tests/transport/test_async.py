@@ -322,9 +322,9 @@ class TestTimeout:
             (Answer(before=[Stall()]), {"first_byte": 0.05}, "first_byte"),
             (Answer(body=[b"x", Stall()]), {"first_byte": PATIENCE, "idle": 0.05}, "idle"),
             (Answer(body=[b"x", Repeat(b": ping\n\n", every=0.01)]), {"idle": PATIENCE, "content_idle": 0.1}, "content_idle"),
-            (Answer(before=[Stall()]), {"total": 0.05}, "total"),
-            (Answer(body=[b"x", Stall()]), {"idle": PATIENCE, "total": 0.05}, "total"),
-            (Answer(body=[Repeat(b"x", every=0.01)]), {"idle": PATIENCE, "total": 0.1}, "total"),
+            (Answer(before=[Stall()]), {"total": 0.5}, "total"),
+            (Answer(body=[b"x", Stall()]), {"idle": PATIENCE, "total": 0.5}, "total"),
+            (Answer(body=[Repeat(b"x", every=0.01)]), {"idle": PATIENCE, "total": 0.5}, "total"),
         ],
     )
     @pytest.mark.parametrize("own", [False, True], ids=["our pool", "own client"])
@@ -375,9 +375,9 @@ class TestTimeout:
     def test_idle_begins_anew_with_every_byte_within_a_chunk(self, inside: Run) -> None:
         async def main() -> None:
             async with opened() as transport:
-                assert await fetch(transport, server, running(idle=0.5)) == b".........."
+                assert await fetch(transport, server, running(idle=1.0)) == b".........."
 
-        pieces = [Raw(b"a\r\n"), *(step for _ in range(10) for step in (Raw(b"."), Repeat(b"", every=0.06, times=1)))]
+        pieces = [Raw(b"a\r\n"), *(step for _ in range(10) for step in (Raw(b"."), Repeat(b"", every=0.11, times=1)))]
         with WireServer([Answer(body=[*pieces, Raw(b"\r\n")])]) as server:
             inside(main)
 

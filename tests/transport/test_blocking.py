@@ -305,9 +305,9 @@ class TestTimeout:
             server.wait_closed(0)
 
     def test_idle_begins_anew_with_every_byte_within_a_chunk(self, transport: HTTPX2Transport) -> None:
-        pieces = [Raw(b"a\r\n"), *(step for _ in range(10) for step in (Raw(b"."), Repeat(b"", every=0.06, times=1)))]
+        pieces = [Raw(b"a\r\n"), *(step for _ in range(10) for step in (Raw(b"."), Repeat(b"", every=0.11, times=1)))]
         with WireServer([Answer(body=[*pieces, Raw(b"\r\n")])]) as server:
-            assert fetch(transport, server, running(idle=0.5)) == b".........."
+            assert fetch(transport, server, running(idle=1.0)) == b".........."
 
     def test_content_idle_is_not_reset_by_bytes(self, transport: HTTPX2Transport) -> None:
         with WireServer(Answer(body=[b"x", Repeat(b": ping\n\n", every=0.01)])) as server:
@@ -316,7 +316,7 @@ class TestTimeout:
     @pytest.mark.parametrize("answer", [Answer(before=[Stall()]), Answer(body=[b"x", Stall()]), Answer(body=[Repeat(b"x", every=0.01)])])
     def test_total(self, transport: HTTPX2Transport, answer: Answer) -> None:
         with WireServer(answer) as server:
-            error = self.fails(transport, server, running(first_byte=PATIENCE, idle=PATIENCE, total=0.1))
+            error = self.fails(transport, server, running(first_byte=PATIENCE, idle=PATIENCE, total=0.5))
         assert (error.phase, error.retryable) == ("total", False)
 
     def test_waiting_for_a_free_connection_is_connecting(self) -> None:
@@ -645,8 +645,8 @@ class TestOwnClient:
         [
             (Answer(before=[Stall()]), {"first_byte": 0.05}, "first_byte"),
             (Answer(body=[b"x", Stall()]), {"first_byte": PATIENCE, "idle": 0.05}, "idle"),
-            (Answer(body=[b"x", Stall()]), {"idle": PATIENCE, "total": 0.05}, "total"),
-            (Answer(body=[Repeat(b"x", every=0.01)]), {"idle": PATIENCE, "total": 0.05}, "total"),
+            (Answer(body=[b"x", Stall()]), {"idle": PATIENCE, "total": 0.5}, "total"),
+            (Answer(body=[Repeat(b"x", every=0.01)]), {"idle": PATIENCE, "total": 0.5}, "total"),
         ],
     )
     def test_obeys_the_clocks(self, answer: Answer, timeouts: dict[str, float], phase: str) -> None:

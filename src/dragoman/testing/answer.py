@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 __all__ = ["WAIT_LIMIT", "After", "Answer", "Close", "Delay", "Framing", "Gate", "Raw", "Repeat", "Reset", "Send", "Stall", "Step", "Wait"]
 
-WAIT_LIMIT = 5.0
+WAIT_LIMIT = 20.0
 """Seconds that a test waits at most for a signal of the server before it fails."""
 
 After: TypeAlias = Literal["keep", "close", "close_silently", "reset", "drop_next"]
