@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -216,6 +217,7 @@ class Stream(_StreamBase[Source]):
 
     def __init__(self, source: Source, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
         super().__init__(source, raises=raises, span=span)
+        self._pulling = Lock()
 
     def __iter__(self) -> Stream:
         return self
@@ -232,13 +234,17 @@ class Stream(_StreamBase[Source]):
                 return event
             if self._over:
                 raise StopIteration
-            if not self._opened:
-                self._open()
+            if not self._pulling.acquire(blocking=False):
+                raise RuntimeError(f"{self!r} is being read by another thread: read it in one, and hand the events out there")
             try:
+                if not self._opened:
+                    self._open()
                 batch = self._source.pull()
             except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
                 self.close()
                 raise
+            finally:
+                self._pulling.release()
             if not batch:
                 self._ended_without_end()
                 raise StopIteration
@@ -287,6 +293,7 @@ class AsyncStream(_StreamBase[AsyncSource]):
     def __init__(self, source: AsyncSource, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
         super().__init__(source, raises=raises, span=span)
         self._polled = source if can_be_polled(source) else None
+        self._pulling = False
 
     def __aiter__(self) -> AsyncStream:
         return self
@@ -304,10 +311,13 @@ class AsyncStream(_StreamBase[AsyncSource]):
                 return event
             if self._over:
                 raise StopAsyncIteration
-            if not self._opened:
-                self._open()
+            if self._pulling:
+                raise RuntimeError(f"{self!r} is being read by another task: read it in one, and hand the events out there")
+            self._pulling = True
             batch: Sequence[Event] | None
             try:
+                if not self._opened:
+                    self._open()
                 if polled is None:
                     batch = await self._source.pull()
                 else:
@@ -316,6 +326,8 @@ class AsyncStream(_StreamBase[AsyncSource]):
             except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
                 await self.aclose()
                 raise
+            finally:
+                self._pulling = False
             if not batch:
                 self._ended_without_end()
                 raise StopAsyncIteration

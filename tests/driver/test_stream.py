@@ -313,6 +313,45 @@ def test_close_from_another_thread_ends_the_iteration(moment: str) -> None:
         assert len(server.requests) == 1
 
 
+def test_a_stream_that_another_thread_reads_says_so_and_goes_on() -> None:
+    gate = Gate()
+    answer = anthropic_events("Hello")
+    with WireServer([Answer(headers=SSE_HEADERS, before=[Wait(gate)], body=answer)]) as server, connect(server) as provider:
+        with provider.stream(ASK) as stream, ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(stream.response)
+            gate.reached()
+            with pytest.raises(RuntimeError, match=r"<Stream \? open> is being read by another thread"):
+                next(stream)
+            gate.open()
+            assert reading.result(20).text == "Hello"
+            assert stream.response().text == "Hello"
+
+
+@pytest.mark.parametrize("transport", ["direct", "httpx2"])
+@pytest.mark.parametrize("begun", [False, True], ids=["from the start", "in the middle"])
+def test_a_stream_that_another_task_reads_says_so_and_goes_on(transport: str, begun: bool) -> None:
+    gate = Gate()
+    head, *rest = anthropic_events("Hello")
+    steps = {"body": [head, *rest[:2], Wait(gate), *rest[2:]]} if begun else {"before": [Wait(gate)], "body": [head, *rest]}
+
+    async def main(provider: Anthropic) -> None:
+        async with provider.astream(ASK) as stream:
+            if begun:
+                await anext(stream)
+            reading = asyncio.create_task(stream.response())
+            await asyncio.to_thread(gate.reached)
+            await asyncio.sleep(0)
+            with pytest.raises(RuntimeError, match="is being read by another task"):
+                await stream.response()
+            gate.open()
+            assert (await reading).text == "Hello"
+            assert (await stream.response()).text == "Hello"
+        await provider.aclose()
+
+    with WireServer([Answer(headers=SSE_HEADERS, **steps)]) as server:
+        asyncio.run(main(connect(server, transport=transport)))
+
+
 def test_aclose_from_another_task_ends_the_iteration() -> None:
     async def main(provider: Anthropic) -> None:
         stream = provider.astream(ASK)
