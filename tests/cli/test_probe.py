@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -213,6 +214,45 @@ def test_a_mistake_is_exit_code_2_and_sends_nothing(arguments: list[str], said: 
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err
     assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("folder", "it is there and is not a file"),
+        ("", "it is there and is not a file"),
+        ("none/out.json", "there is no folder none"),
+        ("file/out.json", "there is no folder file"),
+        ("x" * 300, "File name too long"),
+    ],
+    ids=["a folder", "this folder", "no folder", "a file above", "long"],
+)
+def test_a_record_that_cannot_be_written_is_exit_code_2_and_sends_nothing(
+    file: str, said: str, server: WireServer, probe: Probe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    outcome = probe("--record", file)
+
+    assert (outcome.code, outcome.out, server.requests) == (2, "", [])
+    assert outcome.err.startswith(f"dragoman: --record {file[:200] or '.'}")
+    assert said in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_record_that_fails_after_the_answer_leaves_the_answer_and_is_exit_code_2(
+    server: WireServer, probe: Probe, tmp_path: Path
+) -> None:
+    def answer(request: object) -> Answer:
+        (tmp_path / "out.json").mkdir()
+        return anthropic_stream("Hello")
+
+    server.always(answer)
+    outcome = probe("--record", str(tmp_path / "out.json"))
+
+    assert (outcome.code, outcome.out, len(server.requests)) == (2, "Hello\n", 1)
+    assert outcome.err == f"dragoman: {tmp_path / 'out.json'}: cannot be written: it is there and is not a file\n"
 
 
 def test_a_missing_key_is_exit_code_2(server: WireServer, probe_process: Probe) -> None:

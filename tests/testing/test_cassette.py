@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from dragoman import Anthropic, ConnectionFailedError, IncompleteStreamError, Request, RequestTimeoutError, RetryPolicy, Timeouts
+from dragoman import (
+    Anthropic,
+    ConnectionFailedError,
+    IncompleteStreamError,
+    ProviderError,
+    Request,
+    RequestTimeoutError,
+    RetryPolicy,
+    Timeouts,
+)
 from dragoman.provider import ProviderBase
 from dragoman.testing import (
     Answer,
@@ -29,6 +38,7 @@ from dragoman.testing import (
     anthropic_stream,
 )
 from dragoman.testing.anthropic import SSE_HEADERS
+from dragoman.testing.cassette import check_writable
 
 ASK = Request("hi")
 
@@ -187,6 +197,61 @@ def test_a_missing_cassette_is_named(path: Path) -> None:
         Replay(path)
 
 
+@pytest.mark.parametrize("name", ["", ".", "folder", "a\0b", "file/one.json", "x" * 300])
+def test_a_cassette_that_cannot_be_written_is_named_and_leaves_nothing_behind(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(CassetteError, match="cannot be written: ") as raised:
+        Cassette().save(name)
+    assert str(raised.value).startswith(name[:200])
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_recorder_that_cannot_write_sends_nothing(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    with WireServer(anthropic_stream("Hello")) as server, pytest.raises(CassetteError, match="is not a file"):
+        client(recorder, server.url).complete(ASK)
+    assert server.requests == []
+
+
+def test_an_answer_that_cannot_be_written_down_is_not_asked_for_again(path: Path) -> None:
+    def answer(request: object) -> Answer:
+        path.mkdir(parents=True)
+        return anthropic_stream("Hello")
+
+    with WireServer(answer) as server, pytest.raises(CassetteError, match=r"one\.json") as raised, Recorder(path) as recorder:
+        client(recorder, server.url).complete(ASK)
+    assert not isinstance(raised.value, OSError | ProviderError)
+    assert len(server.requests) == 1
+
+
+def test_an_async_answer_that_cannot_be_written_down_is_not_asked_for_again(path: Path) -> None:
+    def answer(request: object) -> Answer:
+        path.mkdir(parents=True)
+        return anthropic_stream("Hello")
+
+    async def call(provider: Anthropic) -> None:
+        try:
+            await provider.acomplete(ASK)
+        finally:
+            await provider.aclose()
+
+    with WireServer(answer) as server, pytest.raises(CassetteError, match=r"one\.json"):
+        asyncio.run(call(client(Recorder(path), server.url)))
+    assert len(server.requests) == 1
+
+
+def test_recording_may_be_checked_beforehand_and_keeps_what_is_there(path: Path) -> None:
+    Cassette().save(path)
+    before = path.read_bytes()
+    check_writable(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_the_command_line_records_and_replays(path: Path, tmp_path: Path) -> None:
     def dragoman(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         import os
@@ -194,6 +259,7 @@ def test_the_command_line_records_and_replays(path: Path, tmp_path: Path) -> Non
         command = [sys.executable, "-m", "dragoman.cli", *arguments]
         return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, cwd=tmp_path, check=True)
 
+    path.parent.mkdir()
     with WireServer(anthropic_stream("Hello")) as server:
         environment = {"ANTHROPIC_API_KEY": "k-12345678", "ANTHROPIC_BASE_URL": server.url}
         told = dragoman("probe", "--model", "claude-test-1", "--prompt", "hi", "--record", str(path), **environment)

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from dragoman.errors import ConfigError, InvalidInputError, ProviderError, StorageError
+from dragoman.errors import DragomanError, ProviderError, StorageError
 
 __all__ = ["ANSWERED", "INTERRUPTED", "MISUSED", "PROVIDER_FAILED", "READER_GONE", "UsageError", "guarded"]
 
@@ -31,10 +31,10 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-    except (ConfigError, UsageError, InvalidInputError) as error:
-        return _say(error, MISUSED)
     except (ProviderError, StorageError) as error:
         return _say(error, PROVIDER_FAILED)
+    except (DragomanError, UsageError) as error:  # of the settings, the request, a cassette
+        return _say(error, MISUSED)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

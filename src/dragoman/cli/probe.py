@@ -52,6 +52,8 @@ def probe(
     )
     if not request.messages[0].text.strip():
         raise UsageError("the prompt is empty: give --prompt TEXT, or text on standard input")
+    if record is not None:
+        check_record(record)
     screen = Screen()
     if provider == "local" and not model:
         screen.note(f"{TOY}\n")
@@ -62,6 +64,18 @@ def probe(
             code = _watch(stream, screen, _json_lines(screen) if json else Printer(screen, thinking=show_thinking).show)
     traced.report(screen)
     return code
+
+
+def check_record(file: Path) -> None:
+    """Raises UsageError for a `--record` that cannot be written: better before the answer is paid for. A folder is not made for it."""
+    from dragoman.testing.cassette import CassetteError, check_writable
+
+    if not file.parent.is_dir():
+        raise UsageError(f"--record {file}: there is no folder {file.parent}")
+    try:
+        check_writable(file)
+    except CassetteError as error:
+        raise UsageError(f"--record {error}") from error
 
 
 def client(provider: str, model: str, record: Path | None = None) -> dragoman.ProviderBase:
@@ -93,7 +107,8 @@ def _watch(stream: Stream, screen: Screen, show: Callable[[Event], None]) -> int
     except KeyboardInterrupt:
         interrupted = True
         stream.close()
-    screen.end_line()
+    finally:
+        screen.end_line()
     if stream.error is not None:
         screen.say(describe_error(stream.error))
     stop = "interrupted" if interrupted else stream.stop or ("failed" if stream.error is not None else "unknown")

@@ -16,7 +16,8 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -41,6 +42,7 @@ __all__ = [
     "Recorder",
     "Replay",
     "UnmatchedRequestError",
+    "check_writable",
     "fingerprint",
 ]
 
@@ -55,7 +57,7 @@ _RATE_LIMITS = ("anthropic-ratelimit-", "x-ratelimit-", "ratelimit-")
 
 
 class CassetteError(DragomanError):
-    """A cassette that cannot be read."""
+    """A cassette that cannot be read or written. No provider failed, so nothing tries again."""
 
 
 class UnmatchedRequestError(DragomanError):
@@ -117,12 +119,35 @@ class Cassette(msgspec.Struct, frozen=True, kw_only=True):
         return cassette
 
     def save(self, path: str | Path) -> None:
-        """Write the file, whole or not at all."""
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        """Write the file, whole or not at all, and the folders above it. Raises CassetteError naming the file and what is wrong."""
+        with _part_of(path) as part:
+            part.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+            part.replace(path)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raises CassetteError as `Cassette.save` would. A file that is there stays as it is."""
+    with _part_of(path) as part:
+        part.touch()
+
+
+@contextmanager
+def _part_of(path: str | Path) -> Generator[Path]:
+    """The file that is written first, beside the one that it becomes. It does not stay. Raises CassetteError."""
+    target = Path(path)
+    try:
+        if target.exists() and not target.is_file():  # a device would be gone
+            raise CassetteError(f"{path}: cannot be written: it is there and is not a file")
         part = target.with_name(f"{target.name}.{os.getpid()}.part")
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
-        part.replace(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield part
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise CassetteError(f"{path}: cannot be written: {error.strerror or error}") from error
+    except ValueError as error:  # a path that no file can have
+        raise CassetteError(f"{path!s:.200}: cannot be written: {error}") from error
 
 
 def fingerprint(request: HTTPRequest) -> str:
@@ -141,7 +166,8 @@ class Recorder:
     """Records what goes over real transports. Give `transport` and `async_transport` to a provider; the file is written after each
     exchange and on `close`.
 
-    Without transports of your own the stock ones are used. An existing file is replaced.
+    Without transports of your own the stock ones are used. An existing file is replaced. A call raises CassetteError if the file cannot
+    be written: the first one before anything is sent.
     """
 
     def __init__(self, path: str | Path, transport: Transport | None = None, async_transport: AsyncTransport | None = None) -> None:
@@ -152,7 +178,9 @@ class Recorder:
         self.async_transport: AsyncTransport = _AsyncRecordingTransport(self, async_transport)
 
     def close(self) -> None:
-        """Write the file, and close the connections of blocking calls (those of a loop are closed by the provider's `aclose`)."""
+        """Write the file, and close the connections of blocking calls (those of a loop are closed by the provider's `aclose`). Raises
+        CassetteError if the file cannot be written.
+        """
         self.transport.close()
         self._save()
 
@@ -161,8 +189,10 @@ class Recorder:
             Cassette(exchanges=[exchange for exchange in self._exchanges if exchange is not None]).save(self.path)
 
     def _begin(self) -> int:
-        """A place for one exchange: the order is that of sending."""
+        """A place for one exchange: the order is that of sending. Raises CassetteError before the first, which is not paid for in vain."""
         with self._lock:
+            if not self._exchanges:
+                check_writable(self.path)
             self._exchanges.append(None)
             return len(self._exchanges) - 1
 
