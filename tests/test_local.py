@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import socket
 import subprocess
 import sys
 import zipfile
@@ -15,7 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from dragoman import (
@@ -28,6 +31,7 @@ from dragoman import (
     HTTPProvider,
     MessageStart,
     MessageStop,
+    OutputFormat,
     Request,
     RetryPolicy,
     TextDelta,
@@ -42,10 +46,12 @@ from dragoman import (
     tool_result,
     user,
 )
+from dragoman.hooks import CallInfo
 from dragoman.local import ModelFile, cache_folder, ensure_model, fetch_model, find_model, local_provider
 from dragoman.local.model_file import is_whole
 from dragoman.local.server import LocalServer, start_server
-from dragoman.transport import AsyncHTTPResponse, Clocks, HTTPResponse
+from dragoman.testing import WireServer, anthropic_stream
+from dragoman.transport import AsyncHTTPResponse, Clocks, HTTPResponse, TransportName
 from dragoman.wire.base import HTTPRequest
 
 BODY = b"GGUF" + bytes(range(256)) * 40
@@ -494,6 +500,85 @@ def test_starting_the_server_counts_on_no_clock(served: str, monkeypatch: pytest
         transport.send(HTTPRequest(path="/v1/messages"), clocks)
 
     assert clocks.limit() == (10.0, "connect")
+
+
+@pytest.fixture
+def proxied(served: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, WireServer, WireServer]]:
+    """A GGUF file, the server that it is said to have, and another that every variable names as the proxy."""
+    with WireServer(anthropic_stream("from here")) as server, WireServer(anthropic_stream("from far")) as proxy:
+        monkeypatch.setattr("dragoman.local.provider.start_server", lambda path, **_: LocalServer(server.url, path.stem))
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+            monkeypatch.setenv(name.lower(), proxy.url)
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        yield served, server, proxy
+
+
+@pytest.mark.parametrize("transport", [None, "auto", "direct", "httpx2"])
+def test_no_proxy_sees_a_prompt_to_the_local_model(transport: TransportName | None, proxied: tuple[str, WireServer, WireServer]) -> None:
+    path, server, proxy = proxied
+    with local_provider(path, transport=transport) as provider:
+        answer = provider.complete(Request("a secret"))
+
+    assert (answer.text, len(server.requests), proxy.requests) == ("from here", 1, [])
+
+
+@pytest.mark.parametrize("library", ["asyncio", "trio"])
+@pytest.mark.parametrize("transport", [None, "auto", "httpx2"])
+def test_nor_from_an_event_loop(library: str, transport: TransportName | None, proxied: tuple[str, WireServer, WireServer]) -> None:
+    path, server, proxy = proxied
+
+    async def ask() -> str:
+        async with local_provider(path, transport=transport) as provider:
+            return (await provider.acomplete(Request("a secret"))).text
+
+    answer = anyio.run(ask, backend=library)
+
+    assert (answer, len(server.requests), proxy.requests) == ("from here", 1, [])
+
+
+@pytest.mark.parametrize("own", [{"transport": Inner()}, {"async_transport": AsyncInner()}], ids=["blocking", "async"])
+def test_with_a_transport_of_your_own_for_one_way_of_calling_the_other_way_is_refused(own: dict[str, Any], served: str) -> None:
+    provider = local_provider(served, **own)
+    with pytest.raises(ConfigError, match="give both"):
+        _ = provider.async_transport if "transport" in own else provider.transport
+
+
+def test_the_port_is_told_to_telemetry_as_soon_as_it_is_known(served: str) -> None:
+    told: list[tuple[str, int | None]] = []
+
+    class Telling:
+        def started(self, call: CallInfo) -> None:
+            told.append((call.server_address, call.server_port))
+
+    provider = local_provider(served, transport=Inner(), retry=RetryPolicy(max_attempts=1), telemetry=Telling())
+    for _ in range(2):
+        with pytest.raises(ConnectionFailedError):
+            provider.complete(Request("hi"))
+
+    assert told == [("127.0.0.1", None), ("127.0.0.1", 4711)]
+
+
+def test_a_schema_for_the_answer_is_left_out_and_that_is_said() -> None:
+    request = Request("hi", output=OutputFormat({"type": "object"}))
+    sent = local_provider().http_request(request)
+
+    assert [(notice.code, notice.path) for notice in sent.notices] == [("output_left_out", "output")]
+    assert b"output_config" not in sent.body
+    assert sent.body == local_provider().http_request(request.replace(output=None)).body
+
+
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="the extra `local` is not installed")
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").write_bytes(BODY)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=rf"^cannot listen on 127\.0\.0\.1:{port}: Address already in use$"):
+            start_server(tmp_path / "a.gguf", name="a", port=port)
+
+    with pytest.raises(ConfigError, match="a port is a number from 0 to 65535, not 65536"):
+        start_server(tmp_path / "a.gguf", name="a", port=65536)
 
 
 def test_an_engine_that_cannot_be_loaded_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ Strategy. Making the provider opens nothing. Each call first checks, in the call
 the transport then starts the server, which takes about a second and counts on no clock, and puts its address on the request. What the
 request leaves open is filled in for a toy model: few tokens, a short system prompt; the server's own default temperature is 0.
 Whether the model thinks is told to the chat template by `chat_template_kwargs`, a llama.cpp extension of the protocol.
+
+Nothing leaves the machine: the transports that are made here know no proxy, whatever the environment names.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from dragoman.errors import ConfigError, ProviderError
-from dragoman.hooks import TelemetrySetting
+from dragoman.event import Notice
+from dragoman.hooks import CallSpan, TelemetrySetting
 from dragoman.local.model_file import ensure_model, find_model
 from dragoman.local.server import LocalServer, chat_template, check_engine, is_running, process_key, start_server
 from dragoman.provider import HTTPProvider
@@ -23,7 +27,7 @@ from dragoman.provider_settings import Defaults
 from dragoman.request import Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment
-from dragoman.transport import AsyncHTTPResponse, AsyncTransport, Clocks, HTTPResponse, Timeouts, Transport
+from dragoman.transport import AsyncHTTPResponse, AsyncTransport, Clocks, HTTPResponse, Timeouts, Transport, TransportName
 from dragoman.value import Secret
 from dragoman.wire.anthropic import AnthropicWire
 from dragoman.wire.base import HTTPRequest
@@ -44,6 +48,10 @@ SYSTEM = "You are a helpful assistant. Answer in one or two short sentences."
 
 TIMEOUTS = Timeouts(first_byte=600.0, idle=120.0)
 """The server computes one answer at a time, so a request may wait for many others before its first byte."""
+
+
+OUTPUT_LEFT_OUT = "the local model has no structured output: the schema is not sent, and the answer need not follow it"
+"""What the Notice says about `Request.output`."""
 
 
 class LocalModel:
@@ -152,21 +160,55 @@ async def _in_thread(function: Callable[[], LocalServer]) -> LocalServer:
     return await to_thread.run_sync(function, abandon_on_cancel=True)
 
 
+class LocalWire(AnthropicWire):
+    """The Messages protocol as llama.cpp's server speaks it: no parameter there asks for structured output (tried: `output_config`,
+    `output_format`, `response_format`, `json_schema`, `grammar`; its Chat Completions take one). So `output` is left out, with a Notice.
+    """
+
+    __slots__ = ()
+
+    def encode(self, request: Request, *, stream: bool) -> HTTPRequest:
+        """As `AnthropicWire.encode`, without `output`."""
+        if request.output is None:
+            return super().encode(request, stream=stream)
+        encoded = super().encode(request.replace(output=None), stream=stream)
+        return replace(encoded, notices=[*encoded.notices, Notice("output_left_out", OUTPUT_LEFT_OUT, path="output")])
+
+
 class LocalProvider(HTTPProvider):
     """A model on this machine. Made by `local_provider`."""
 
-    def __init__(self, model: LocalModel, *, system: str, api_key: str | None, **settings: Any) -> None:
+    def __init__(
+        self,
+        model: LocalModel,
+        *,
+        system: str,
+        api_key: str | None,
+        transport: Transport | TransportName | None,
+        async_transport: AsyncTransport | TransportName | None,
+        **settings: Any,
+    ) -> None:
         self._model = model
         self._system = system
         self._starting: LocalTransport | None = None
         self._astarting: AsyncLocalTransport | None = None
-        wire = AnthropicWire(provider="local")
-        super().__init__(wire, auth=LocalAuth(model, api_key), base_url="http://127.0.0.1", name="local", **settings)
+        super().__init__(
+            LocalWire(provider="local"),
+            auth=LocalAuth(model, api_key),
+            base_url="http://127.0.0.1",
+            name="local",
+            transport=_without_proxy(transport),
+            async_transport=_async_without_proxy(transport if async_transport is None and isinstance(transport, str) else async_transport),
+            **settings,
+        )
 
     @property
     def transport(self) -> Transport:
         """The transport of blocking calls; starts the server before its first request."""
         if self._starting is None:
+            if self._transport is None:
+                self._refuse_detour(self._async_transport, "transport", "async_transport")
+                self._transport = _without_proxy("auto")
             self._starting = LocalTransport(super().transport, self._model, self._serves)
         return self._starting
 
@@ -174,11 +216,20 @@ class LocalProvider(HTTPProvider):
     def async_transport(self) -> AsyncTransport:
         """The transport of async calls; starts the server before its first request."""
         if self._astarting is None:
+            if self._async_transport is None:
+                self._refuse_detour(self._transport, "async_transport", "transport")
+                self._async_transport = _async_without_proxy("auto")
             self._astarting = AsyncLocalTransport(super().async_transport, self._model, self._serves)
         return self._astarting
 
     def _serves(self, server: LocalServer) -> None:
         self.base_url = server.url
+
+    def _span(self, request: Request, **details: Any) -> Callable[[], CallSpan | None] | None:
+        """As of every provider. The port is left out until a server runs: nobody knows it before."""
+        if urlsplit(self.base_url).port is None:
+            details["server_port"] = None
+        return super()._span(request, **details)
 
     def prepare(self, request: Request) -> Request:
         """The request with what a toy model needs where it says nothing."""
@@ -196,6 +247,24 @@ class LocalProvider(HTTPProvider):
         return request.replace(**changes)
 
 
+def _without_proxy(transport: Transport | TransportName | None) -> Transport | None:
+    """The transport of this name, deaf to the environment; any other as it is. Raises ConfigError for an unknown name."""
+    if not isinstance(transport, str):
+        return transport
+    from dragoman.transport.choose import transport_named
+
+    return transport_named(transport, trust_env=False)
+
+
+def _async_without_proxy(transport: AsyncTransport | TransportName | None) -> AsyncTransport | None:
+    """As `_without_proxy`, for an event loop."""
+    if not isinstance(transport, str):
+        return transport
+    from dragoman.transport.choose import async_transport_named
+
+    return async_transport_named(transport, trust_env=False)
+
+
 def local_provider(
     model: str = "",
     *,
@@ -206,8 +275,8 @@ def local_provider(
     timeouts: Timeouts | None = None,
     retry: RetryPolicy | None = None,
     validate: Literal["error", "off"] = "error",
-    transport: Transport | None = None,
-    async_transport: AsyncTransport | None = None,
+    transport: Transport | TransportName | None = None,
+    async_transport: AsyncTransport | TransportName | None = None,
     telemetry: TelemetrySetting = "auto",
 ) -> HTTPProvider:
     """A language model inside this process: `connect("local")`. Opens nothing; the first call starts the server.
@@ -215,7 +284,7 @@ def local_provider(
     `model`: the toy model if it is left out, or the path of a GGUF file. `fetch`: download the toy model's 98 MB once, if it is not in the
     cache folder; with False its absence is a ConfigError of the call. `threads`: how many compute. `system`: the prompt where a
     request has none. `api_key`: a key to try instead of the server's own; it is refused, as a wrong key is anywhere. `transport` and
-    `async_transport` carry the requests. Raises ConfigError for a model that is neither.
+    `async_transport` carry the requests; but for one of your own none goes by a proxy. Raises ConfigError for a model that is neither.
     """
     environment = Environment()
     served = LocalModel(model, fetch=fetch, threads=threads)

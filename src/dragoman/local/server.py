@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -67,7 +68,7 @@ def start_server(
     held (llama.cpp loads without letting other threads run).
 
     `template`: a Jinja chat template; None: the file's own. `port`: 0 is a free one. `api_key`: None is this process's own, `""` none at
-    all. Raises ConfigError if the extra is missing or the file is no model that llama.cpp reads.
+    all. Raises ConfigError if the extra is missing, the port is taken, or the file is no model that llama.cpp reads.
     """
     check_engine()
     place = (path.resolve(), threads)
@@ -97,6 +98,8 @@ def _engine(path: Path, *, name: str, template: str | None, threads: int, port: 
         xllamacpp = import_module("xllamacpp")
     except ImportError as error:
         raise ConfigError(f"llama.cpp cannot be loaded: {error}. Reinstall it: pip install --force-reinstall xllamacpp") from error
+    if port:
+        _check_port(port)
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.model_alias = {name}
@@ -117,6 +120,20 @@ def _engine(path: Path, *, name: str, template: str | None, threads: int, port: 
         return xllamacpp.Server(params)
     except (RuntimeError, ValueError) as error:
         raise ConfigError(f"llama.cpp cannot serve {path}: {error}") from error
+
+
+def _check_port(port: int) -> None:
+    """Raises ConfigError if a server cannot listen on this port: of all that fails, llama.cpp only says that it failed to start."""
+    try:
+        with socket.socket() as listener:
+            if os.name == "posix":  # as llama.cpp's server does; elsewhere the option would take the port from whoever has it
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+    except OSError as error:
+        raise ConfigError(f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}") from error
+    except OverflowError:
+        raise ConfigError(f"a port is a number from 0 to 65535, not {port}") from None
 
 
 def _after_fork() -> None:
