@@ -113,6 +113,27 @@ class TestProxy:
             assert caught.value.message == f"ProxyError: the proxy refused to connect to api.example:443 (HTTP {status})"
             assert caught.value.retryable is retryable
 
+    @pytest.mark.parametrize("scheme", ["http", "https", "socks5"])
+    @pytest.mark.parametrize("url", ["http://api.example", "https://api.example"])
+    def test_that_cannot_be_reached_is_named(self, library: str, scheme: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        with WireServer(accept="refuse") as proxy:
+            monkeypatch.setenv("ALL_PROXY", f"{scheme}://user:hunter2@127.0.0.1:{proxy.port}")
+            with pytest.raises(ConnectionFailedError) as caught:
+                fetch(library, url)
+        where = f"the proxy 127.0.0.1:{proxy.port} (for api.example:{443 if url.startswith('https') else 80})"
+        assert caught.value.message == f"ConnectError: cannot connect to {where}: Connection refused"
+
+    def test_server_behind_it_is_named_for_what_is_its_own(self, library: str) -> None:
+        with connect_proxy() as (port, _), WireServer(TEXT, tls=Authority().server_context()) as server:
+            with pytest.raises(ConnectionFailedError, match=f"cannot connect to 127.0.0.1:{server.port}: certificate verify failed"):
+                fetch(library, server.url, proxy=f"http://127.0.0.1:{port}")
+
+    def test_that_is_no_url_takes_no_slot(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HTTP_PROXY", "ftp://proxy.example")
+        for _ in range(2):
+            with pytest.raises(ConfigError, match="the proxy is not a URL"):
+                fetch(library, "http://api.example", max_connections=1)
+
     def test_that_stalls_is_a_connect_timeout(self, library: str) -> None:
         with WireServer(Answer(before=[Stall()])) as proxy:
             with pytest.raises(RequestTimeoutError) as caught:

@@ -113,7 +113,9 @@ class AsyncCall:
         """httpcore2's `trace` extension: tells when a connection is opened, and when the request itself goes out."""
         step = event.partition(".")[2]
         if step in ("connect_tcp.started", "connect_unix_socket.started"):
-            self.progress.fresh = True
+            self.progress.fresh = self.progress.dialing = True
+        elif step in ("connect_tcp.complete", "connect_unix_socket.complete"):
+            self.progress.dialing = False
         elif step == "send_request_headers.started" and info["request"].method != b"CONNECT":
             self.progress.sent = True
             self.clocks.connected()

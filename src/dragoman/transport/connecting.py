@@ -64,8 +64,11 @@ class Target:
     @property
     def where(self) -> str:
         """Host and port, for error texts."""
-        host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
-        return f"{host}:{self.url.port or (443 if self.url.scheme == 'https' else 80)}"
+        return _where(self.url.host, self.url.port or (443 if self.url.scheme == "https" else 80))
+
+
+def _where(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def checked_headers(request: HTTPRequest) -> dict[str, str]:
@@ -116,6 +119,7 @@ class Ways:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._rules = ProxyRules.from_environment() if options.trust_env and options.proxy is None else ProxyRules({})
+        self._proxies: dict[str, httpcore2.Proxy] = {}
         self._fixed = None if options.proxy is None else _proxy(options.proxy, options)
         if options.http2 and find_spec("h2") is None:
             raise ConfigError("http2=True needs the package h2: pip install 'httpx2[http2]'")
@@ -126,10 +130,26 @@ class Ways:
         """What a connection for `url` must be good for."""
         return self._rules.proxy_for(str(url)), url.raw_scheme, url.raw_host, url.port
 
+    def proxy(self, key: Key) -> str:
+        """Host and port of the proxy that such a connection goes through, for error texts; empty: none. Raises ConfigError."""
+        proxy = self._through(key)
+        if proxy is None:
+            return ""
+        origin = proxy.url.origin
+        return _where(origin.host.decode("ascii"), origin.port)
+
+    def _through(self, key: Key) -> httpcore2.Proxy | None:
+        if key[0] is None:
+            return self._fixed
+        proxy = self._proxies.get(key[0])
+        if proxy is None:
+            proxy = self._proxies[key[0]] = _proxy(key[0], self._options)
+        return proxy
+
     def pool_options(self, key: Key) -> dict[str, Any]:
         """The arguments of a pool of one connection."""
         options = self._options
-        proxy = self._fixed if key[0] is None else _proxy(key[0], options)
+        proxy = self._through(key)
         socks = proxy is not None and proxy.url.scheme.startswith(b"socks")
         return {
             "ssl_context": options.verify if isinstance(options.verify, ssl.SSLContext) else _context(options),

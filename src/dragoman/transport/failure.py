@@ -8,10 +8,12 @@ because those hold keys and prompts.
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from dragoman.errors import (
     ConfigError,
@@ -33,6 +35,10 @@ __all__ = ["Progress", "aborted", "failure"]
 class Progress:
     """How far a request has come when it fails."""
 
+    proxy: str = ""
+    """Host and port of the proxy that it goes through."""
+    dialing: bool = False
+    """It is connecting, to the proxy if there is one."""
     fresh: bool = False
     """It opened a connection of its own, rather than taking one from the pool."""
     sent: bool = False
@@ -59,6 +65,8 @@ def failure(error: BaseException, progress: Progress, clocks: Clocks, where: str
         return aborted()
     if progress.expired is not None:
         return clocks.expired(progress.expired)
+    if progress.proxy and progress.dialing:
+        where = f"the proxy {progress.proxy} (for {where})"
     for base in type(error).__mro__:
         if base.__name__ in _MEANING:
             return _MEANING[base.__name__](error, progress, where)
@@ -132,6 +140,15 @@ def _reason(error: BaseException) -> str:
         if isinstance(seen, ssl.SSLError):
             return f": TLS failed ({getattr(seen, 'reason', None) or 'handshake'})"
         if isinstance(seen, OSError) and seen.strerror:
-            return f": {seen.strerror}"
-        seen = seen.__cause__ or seen.__context__
+            if seen.errno is None or isinstance(seen, socket.gaierror):
+                return f": {seen.strerror}"
+            return f": {os.strerror(seen.errno)}"  # asyncio puts words of its own into `strerror`
+        seen = _origin(seen)
     return ""
+
+
+def _origin(error: BaseException) -> BaseException | None:
+    """What an error came from; of a group (one connect per address), its first."""
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error.__cause__ or error.__context__

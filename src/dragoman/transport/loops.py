@@ -120,9 +120,11 @@ class LoopConnections:
             return await lease_from_client(self._client, request, call)
         here = await self._of(call.loop)
         sent = pool_request(request, target, {"trace": call.trace})
+        key = self._ways.key(target.url)
+        call.progress.proxy = self._ways.proxy(key)
         if here.slots is not None:
             await call.wait(here.slots.acquire)
-        pooled, closing = here.connections.take(self._ways.key(target.url), fresh=fresh)
+        pooled, closing = here.connections.take(key, fresh=fresh)
 
         async def back(finished: bool, owner: LoopConnections = self) -> None:
             del owner  # which lives as long as its answers: it closes what is left when it goes

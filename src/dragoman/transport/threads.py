@@ -111,7 +111,9 @@ class ThreadConnections:
         call.limit()
         if self._client is not None:
             return lease_from_client(self._client, request, call)
-        pooled, closing = self._connections.take(self._ways.key(target.url), fresh=fresh)
+        key = self._ways.key(target.url)
+        call.progress.proxy = self._ways.proxy(key)
+        pooled, closing = self._connections.take(key, fresh=fresh)
         _close(closing)
 
         def back(finished: bool) -> None:
