@@ -107,6 +107,21 @@ def test_what_names_no_errors_is_refused_when_the_provider_is_made(on: Any) -> N
         FallbackProvider([ScriptedProvider.of("x")], on=on)
 
 
+@pytest.mark.parametrize(
+    ("providers", "said"),
+    [
+        (["anthropic:claude-sonnet-5"], r"items must be providers; use connect\(…\)\. Item 0 is of type str"),
+        ([ScriptedProvider.of("x"), None], "Item 1 is of type NoneType"),
+        ([ScriptedProvider.of("x"), ScriptedProvider], "Item 1 is the class ScriptedProvider"),
+        ("anthropic:claude-sonnet-5", "takes a list of providers, not str"),
+        (ScriptedProvider.of("x"), "takes a list of providers, not ScriptedProvider"),
+    ],
+)
+def test_what_is_no_provider_is_refused_when_the_provider_is_made(providers: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        FallbackProvider(providers)
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_an_answer_in_one_piece_is_asked_of_every_provider(is_async: bool) -> None:
     with WireServer([anthropic_error(529, "overloaded_error")]) as busy, WireServer(anthropic_message("whole")) as fine:

@@ -42,15 +42,13 @@ class FallbackProvider(ProviderBase):
     asked is the call's error.
 
     A request's `model` is meant for the first provider. The others use their own default model, or, where they have none, that of the
-    request. Raises ConfigError if there is no provider, or if `on` is none of its forms.
+    request. Raises ConfigError if there is no provider, if one of them is something else, or if `on` is none of its forms.
     """
 
     def __init__(self, providers: Sequence[Provider], *, on: FallbackOn = is_retryable, name: str = "fallback") -> None:
-        if not providers:
-            raise ConfigError("FallbackProvider needs at least one provider")
-        self.providers = tuple(providers)
+        self.providers = _checked(providers)
         self.name = name
-        self.default_model = providers[0].default_model
+        self.default_model = self.providers[0].default_model
         self._leads_on = _rule(on)
 
     def __repr__(self) -> str:
@@ -104,6 +102,24 @@ class FallbackProvider(ProviderBase):
                 close: Callable[[], Awaitable[Any]] | None = getattr(provider, "aclose", None)
                 if close is not None:
                     stack.push_async_callback(close)
+
+
+_FOUR_NAMES = ("name", "default_model", "events", "aevents")
+"""What makes a provider."""
+
+
+def _checked(providers: Any) -> tuple[Provider, ...]:
+    """Raises ConfigError for what is no list of providers. (A string is the name of one, at best.)"""
+    if isinstance(providers, str) or not hasattr(providers, "__iter__"):
+        raise ConfigError(f"FallbackProvider takes a list of providers, not {type(providers).__name__}")
+    given: tuple[Any, ...] = tuple(providers)
+    if not given:
+        raise ConfigError("FallbackProvider needs at least one provider")
+    for at, item in enumerate(given):
+        if isinstance(item, type) or not all(hasattr(item, name) for name in _FOUR_NAMES):
+            kind = f"the class {item.__name__}" if isinstance(item, type) else f"of type {type(item).__name__}"
+            raise ConfigError(f"FallbackProvider: its items must be providers; use connect(…). Item {at} is {kind}")
+    return given
 
 
 def _rule(on: object) -> Callable[[ProviderError], bool]:
