@@ -363,6 +363,15 @@ def test_tool_names_are_unique() -> None:
     assert found(ask(tools=[TOOL, ProviderTool("bash_20250124", "f")])) == [("tools[1].name", "tool_name_repeated")]
 
 
+def test_toolsets_have_no_name_to_be_repeated() -> None:
+    servers = [ProviderTool("mcp_toolset", "", {"mcp_server_name": name}) for name in "ab"]
+    sets = [ProviderTool("browser_toolset_20260801", ""), ProviderTool("computer_toolset_20260801", "")]
+    assert found(ask(tools=[*servers, *sets])) == []
+    assert found(ask(tools=[Tool(""), *sets])) == [("tools[0].name", "tool_name")]
+    (problem,) = problems(ask(tools=[ProviderTool("memory_20250818", "")], tool_choice=ToolNamed("")), WIRE)
+    assert (problem.rule, problem.fix) == ("tool_choice_unknown", 'add it to the tools, or use "required"')
+
+
 @pytest.mark.parametrize("choice", ["required", ToolNamed("f")])
 def test_a_tool_cannot_be_forced_without_tools(choice: Any) -> None:
     assert found(ask(tool_choice=choice)) == [("tool_choice", "tool_choice_without_tools")]

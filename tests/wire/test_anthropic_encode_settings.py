@@ -234,6 +234,9 @@ def test_tools_and_schema_keys_keep_the_callers_order() -> None:
 def test_the_tool_choice_on_the_wire(choice: Any, parallel: bool, wire: dict[str, Any] | None) -> None:
     assert body_of(tools=[TOOL], tool_choice=choice, parallel_tools=parallel).get("tool_choice") == wire
     assert "tool_choice" not in body_of(tool_choice=choice, parallel_tools=parallel)
+    for key in ("mcp_servers", "tools"):  # there are tools, though the request does not show them
+        elsewhere = {key: [{"type": "url", "name": "m"}]}
+        assert body_of(tool_choice=choice, parallel_tools=parallel, extra_body=elsewhere).get("tool_choice") == wire
 
 
 @pytest.mark.parametrize(

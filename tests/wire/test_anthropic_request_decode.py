@@ -134,6 +134,12 @@ KEPT: list[dict[str, Any]] = [
 ]
 
 
+def test_a_choice_among_the_tools_of_a_server_is_kept() -> None:
+    choice = {"type": "any", "disable_parallel_tool_use": True}
+    body = {"messages": [{"role": "user", "content": "q"}], "mcp_servers": [{"type": "url", "name": "m"}], "tool_choice": choice}
+    assert msgspec.json.decode(WIRE.encode(decode(body), stream=False).body)["tool_choice"] == choice
+
+
 @pytest.mark.parametrize("body", KEPT, ids=lambda body: ",".join(body))
 def test_what_no_field_holds_is_kept_and_sent_as_it_came(body: dict[str, Any]) -> None:
     body = {"messages": [{"role": "user", "content": "q"}], **body}

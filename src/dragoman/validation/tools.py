@@ -10,7 +10,7 @@ from dragoman.request import Request, Tool, ToolNamed
 from dragoman.validation.blocks import check_json
 from dragoman.validation.dialect import Dialect
 
-__all__ = ["NAME_FIX", "check_tools"]
+__all__ = ["NAME_FIX", "check_tools", "has_tools_elsewhere"]
 
 NAME_FIX = "use 1 to 128 letters, digits, `_` and `-`"
 _SCHEMA_UNIONS = ("oneOf", "anyOf", "allOf")
@@ -25,10 +25,11 @@ def check_tools(request: Request, rules: ModelRules, dialect: Dialect, out: list
         ours = isinstance(tool, Tool)  # a provider's own tool may be called by its type alone
         if ours and not dialect.tool_name.fullmatch(tool.name):
             out.append(Problem(f"{path}.name", "tool_name", "is no legal tool name", NAME_FIX))
-        elif tool.name in first and (ours or claude):
+        elif tool.name and tool.name in first and (ours or claude):
             text = f"`{tool.name}` is also the name of tools[{first[tool.name]}]"
             out.append(Problem(f"{path}.name", "tool_name_repeated", text, "give each tool its own name"))
-        first.setdefault(tool.name, i)
+        if tool.name:  # a toolset has none
+            first.setdefault(tool.name, i)
         if isinstance(tool, Tool):
             if tool.strict and not rules.strict_tools:
                 out.append(Problem(f"{path}.strict", "strict_tools", f"{rules.id} has no strict tools", "set strict=False"))
@@ -57,13 +58,18 @@ def _check_choice(request: Request, names: dict[str, int], out: list[Problem]) -
     choice = request.tool_choice
     if choice != "required" and not isinstance(choice, ToolNamed):
         return
-    body = request.extra_body
-    elsewhere = bool(body.get("tools") or body.get("mcp_servers"))
+    elsewhere = has_tools_elsewhere(request)
     if not request.tools and not elsewhere:
         out.append(Problem("tool_choice", "tool_choice_without_tools", "there are no tools to choose from", "add tools, or leave it out"))
     elif isinstance(choice, ToolNamed) and choice.name not in names and not elsewhere and not _has_toolset(request):
         text = f"there is no tool called `{choice.name}`"
-        out.append(Problem("tool_choice", "tool_choice_unknown", text, f"use one of {', '.join(names)}"))
+        fix = f"use one of {', '.join(names)}" if names else 'add it to the tools, or use "required"'
+        out.append(Problem("tool_choice", "tool_choice_unknown", text, fix))
+
+
+def has_tools_elsewhere(request: Request) -> bool:
+    """Whether the model is given tools that `Request.tools` does not show: those of MCP servers, or given in the wire's own words."""
+    return bool(request.extra_body.get("tools") or request.extra_body.get("mcp_servers"))
 
 
 def _has_toolset(request: Request) -> bool:

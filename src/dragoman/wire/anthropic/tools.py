@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.catalog import ModelRules
 from dragoman.request import ProviderTool, Request, Tool, ToolNamed
+from dragoman.validation.tools import has_tools_elsewhere
 from dragoman.wire.anthropic.cache import MARKS
 from dragoman.wire.anthropic.plain import WireBlock
 from dragoman.wire.anthropic.writer import Writer, with_extra
@@ -58,7 +59,7 @@ def _provider_tool(tool: ProviderTool) -> WireBlock:
 
 def write_tool_choice(request: Request, tools: list[WireBlock], rules: ModelRules, *, thinks: bool) -> WireBlock | None:
     """The tool choice, or None if none is sent. `thinks`: whether the model will think."""
-    if not tools:
+    if not tools and not has_tools_elsewhere(request):
         return None
     choice = request.tool_choice
     if choice == "required_if_allowed":
