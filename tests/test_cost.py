@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Cost, Iteration, Message, Origin, Price, Response, Timing, Usage, context_used, cost, from_json, to_json
+from dragoman import ConfigError, Cost, Iteration, Message, Origin, Price, Response, Timing, Usage, context_used, cost, from_json, to_json
 from dragoman.catalog import prices as price_lists
 from dragoman.catalog.cost import CostItem
 from dragoman.wire.anthropic import AnthropicWire
@@ -163,9 +163,21 @@ def test_an_unknown_model_has_no_cost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "price"), [("m-5-pro-2026-01-01", 10), ("m-5-mini", Decimal("0.1")), ("m-5-2026-01-01", 1), ("m-50", None)]
+    ("model", "price"),
+    [
+        ("m-5-pro-2026-01-01", 10),
+        ("m-5-mini", Decimal("0.1")),
+        ("m-5-2026-01-01", 1),
+        ("m-5-pro-0711", 10),
+        ("m-5-pro-preview-0711", 10),
+        ("m-5-v2", 1),
+        ("m-50", None),
+        ("m-5-nano", None),
+        ("m-5-pro-lite", None),
+        ("m-5-previews", None),
+    ],
 )
-def test_the_longest_prefix_at_a_separator_has_the_price(model: str, price: Decimal | None) -> None:
+def test_a_date_or_a_revision_costs_the_same_and_a_variant_is_another_model(model: str, price: Decimal | None) -> None:
     table = {"m-5": Price(1, 1), "m-5-pro": Price(10, 10), "m-5-mini": Price(0.1, 0.1)}
     assert total(Usage(input=1_000_000), model, table) == price
 
@@ -297,6 +309,23 @@ def test_a_long_prompt_is_priced_on_its_step() -> None:
     assert short is not None
     assert long is not None
     assert long > short * Decimal("1.9")
+
+
+@pytest.mark.parametrize("provider", ["local", "ollama", "vllm", "llamacpp", "lmstudio", "openai-compatible"])
+def test_a_model_on_hardware_of_ones_own_has_no_clouds_price(provider: str) -> None:
+    pytest.importorskip("genai_prices")
+    usage = Usage(input=1_000_000)
+    own = Response(Message("assistant", ["x"], origin=Origin(provider, "gpt-4o", "openai-chat")), model="gpt-4o", usage=usage)
+    assert cost(own) is None
+    given = cost(own, {"gpt-4o": Price(1, 2)})
+    assert given is not None
+    assert given.total == 1
+
+
+@pytest.mark.parametrize("value", ["abc", float("nan"), "inf", -1, (1, 2)])
+def test_a_price_is_a_number(value: Any) -> None:
+    with pytest.raises(ConfigError, match="Price: output must be a number of US dollars from 0, not"):
+        Price(1, value)
 
 
 def test_without_genai_prices_other_models_have_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 Strategy. The id that is sent is never changed. A look-up tries the id as it is, then without its decorations, then without its date,
 each exactly, and last the longest entry that the id continues at a separator. A continuation that is itself a version number is
-another model (`claude-opus-5-6` is no `claude-opus-5`), so it does not match: unknown is better than a neighbour's rules or price.
+another model (`claude-opus-5-6` is no `claude-opus-5`), so it does not match: unknown is better than a neighbour's rules. A price needs
+more certainty, since `m-5-mini` may cost a fifth of `m-5`: there only a date, a revision or the like may follow.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _VERSION_FIRST = re.compile(r"^claude-(\d+(?:-\d)?)-(opus|sonnet|haiku|fable|myt
 _VERSION_NEXT = re.compile(r"[-.]\d{1,2}(?!\d)")
 _LINE = re.compile(r"^claude-(?:\d+(?:-\d+)?-)?(opus|sonnet|haiku|fable|mythos)(?=-|$)")
 _SEPARATORS = "-@:._/"
+_SAME_MODEL = re.compile(r"[-@:._/](?:\d{4,}|v\d+|rev\d*|latest|preview|exp)(?![^-@:._/])")
 
 
 def spellings(model_id: str) -> Iterator[str]:
@@ -53,8 +55,11 @@ def spellings(model_id: str) -> Iterator[str]:
             yield form
 
 
-def find(model_id: str, table: Mapping[str, T]) -> T | None:
-    """The table's entry for an id: exactly, else its longest key that the id continues at a separator; None if there is none."""
+def find(model_id: str, table: Mapping[str, T], *, variants: bool = True) -> T | None:
+    """The table's entry for an id: exactly, else its longest key that the id continues at a separator; None if there is none.
+
+    `variants`: the id may name a variant of an entry (`m-5-mini` of `m-5`), not only a date or revision of it.
+    """
     if not model_id:
         return None
     forms = list(spellings(model_id))
@@ -64,7 +69,7 @@ def find(model_id: str, table: Mapping[str, T]) -> T | None:
             return entry
     form = forms[-1]
     for end in range(len(form) - 1, 0, -1):
-        if form[end] in _SEPARATORS and not _VERSION_NEXT.match(form, end):
+        if form[end] in _SEPARATORS and (not _VERSION_NEXT.match(form, end) if variants else _SAME_MODEL.match(form, end)):
             entry = table.get(form[:end])
             if entry is not None:
                 return entry

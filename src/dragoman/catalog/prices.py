@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,6 +22,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.catalog.data import data_file
 from dragoman.catalog.ids import find, line_of
+from dragoman.errors import ConfigError
 from dragoman.value import Value
 
 __all__ = ["Circumstances", "Price", "PriceList", "Rates", "genai_context_window", "rates_of"]
@@ -33,6 +34,7 @@ class Price(Value, frozen=True):
     """What one model costs, in US dollars per million tokens; `web_search` per thousand searches.
 
     Numbers may be given as int, float or str and are kept as Decimal. None means not known: a usage that needs it has no cost.
+    Raises ConfigError for what is no number from 0.
     """
 
     input: Decimal
@@ -57,8 +59,18 @@ class Price(Value, frozen=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value is not None and not isinstance(value, Decimal):
-                force_setattr(self, name, Decimal(str(value)))
+            if value is not None:
+                force_setattr(self, name, _price(value, name))
+
+
+def _price(value: object, name: str) -> Decimal:
+    try:
+        price = value if isinstance(value, Decimal) else Decimal(str(value))
+    except InvalidOperation:
+        price = Decimal("NaN")
+    if not price.is_finite() or price < 0:
+        raise ConfigError(f"Price: {name} must be a number of US dollars from 0, not {value!r}")
+    return price
 
 
 class Circumstances(NamedTuple):
@@ -87,7 +99,7 @@ PriceList: TypeAlias = Mapping[str, Price]
 def rates_of(model: str, given: PriceList | None, call: Circumstances) -> Rates | None:
     """The prices of a model under these circumstances, None if no source knows them."""
     if given is not None:
-        price = find(model, given)
+        price = find(model, given, variants=False)
         return None if price is None else _from_caller(price, model)
     if _genai_is_fresh():
         return _from_genai(model, call) or _from_list(model, call)
@@ -157,7 +169,7 @@ def _list() -> _File:
 
 def _from_list(model: str, call: Circumstances) -> Rates | None:
     file = _list()
-    row = find(model, file.models)
+    row = find(model, file.models, variants=False)
     if row is None:
         return None
     factor = Decimal(1)
@@ -204,6 +216,9 @@ _GENAI_KEYS = {
 _GENAI_PROVIDERS = {"gemini": "google", "vertex": "google", "bedrock": "aws", "xai": "x-ai"}
 """Providers that genai-prices calls by another name."""
 
+_NO_VENDORS = frozenset({"local", "ollama", "vllm", "llamacpp", "lmstudio", "openai-compatible"})
+"""Providers whose prices nobody can know by the model's name: it runs on hardware of one's own, or on a host that we do not know."""
+
 
 def _genai(module: str) -> Any:
     """A module of genai-prices, None if the package is not installed."""
@@ -236,7 +251,7 @@ def _genai_model(model: str, provider: str) -> Any:
 
 
 def _from_genai(model: str, call: Circumstances) -> Rates | None:
-    found = _genai_model(model, call.provider)
+    found = None if call.provider in _NO_VENDORS else _genai_model(model, call.provider)
     if found is None:
         return None
     context = _context(call)
