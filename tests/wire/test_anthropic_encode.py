@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman import (
@@ -37,6 +38,7 @@ from dragoman import (
     Url,
     Video,
     assistant,
+    problems,
     system,
     tool_result,
     user,
@@ -256,11 +258,23 @@ def test_what_is_left_empty_is_not_sent() -> None:
     ]
 
 
-@pytest.mark.parametrize("messages", [[user(" ")], [user("q"), assistant("a"), user("")], [user(), assistant("a"), user("q")]])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [user(" ")],
+        [user("q"), assistant("a"), user("")],
+        [user(), assistant("a"), user("q")],
+        [user("q"), assistant("a"), user(" "), assistant("b"), user("r")],
+        [user("q"), assistant("a"), user(" "), user(""), assistant(" "), assistant("b"), user("r")],
+        [user("q"), system("a"), user(" "), system("b"), user("r")],
+    ],
+)
 def test_a_user_turn_left_empty_is_refused(messages: list[Message]) -> None:
     with pytest.raises(InvalidInputError) as caught:
         encode(*messages)
     assert [problem.rule for problem in caught.value.problems] == ["empty_turn"]
+    told = [(problem.path, problem.rule) for problem in problems(Request(messages, model=MODEL), WIRE)]
+    assert [(problem.path, problem.rule) for problem in caught.value.problems] == [place for place in told if place[1] != "required"]
 
 
 def test_an_empty_user_message_beside_another_is_no_problem() -> None:
@@ -333,6 +347,50 @@ def test_a_system_message_that_changes_the_tools_is_never_hoisted() -> None:
     encoded = encode("q", Message("system", [added]), hoist_system="all")
     assert b'"messages":[{"role":"user","content":"q"},{"role":"system","content":[{"type":"tool_addition"' in encoded.body
     assert encoded.headers["anthropic-beta"] == "mid-conversation-tool-changes-2026-07-01"
+
+
+def test_a_system_message_with_an_extra_of_its_own_is_never_hoisted() -> None:
+    kept = Message("system", "be brief", extra={"anthropic": {"clear_at": "never"}})
+    turn = {"role": "system", "content": "be brief", "clear_at": "never"}
+    assert turns_of(kept, "q", model="claude-opus-5") == [turn, {"role": "user", "content": "q"}]
+    for hoist in ("leading", "all"):
+        assert turns_of("q", kept, hoist_system=hoist, model="claude-opus-5") == [{"role": "user", "content": "q"}, turn]
+    assert body_of(system("a"), kept, system("b"), "q")["system"] == "a"
+    assert [turn["content"] for turn in turns_of(system("a"), kept, system("b"), "q")] == ["be brief", "b", "q"]
+    assert body_of(system("a"), kept, system("b"), "q", hoist_system="all")["system"] == "a\n\nb"
+
+
+def test_validation_knows_which_system_messages_stay() -> None:
+    kept = Message("system", "be brief", extra={"anthropic": {"clear_at": "never"}})
+    request = Request([kept, system("after"), user("q"), system("later")], model="claude-sonnet-5")
+    for hoist, told in (("leading", [0, 1, 3]), ("all", [0])):
+        found = problems(request.replace(hoist_system=hoist), WIRE)
+        assert [(problem.path, problem.rule) for problem in found] == [(f"messages[{i}]", "system_position") for i in told]
+    behind_nothing = Request([assistant(" "), system("later"), user("q")], model="claude-sonnet-5")
+    assert [problem.path for problem in problems(behind_nothing, WIRE)] == ["messages[1]"]
+    assert [turn["role"] for turn in turns_of(*behind_nothing.messages)] == ["system", "user"]
+
+
+def test_a_body_with_a_leading_system_turn_comes_back_as_it_was() -> None:
+    body = {
+        "model": MODEL,
+        "max_tokens": 100,
+        "messages": [{"role": "system", "content": "be brief", "clear_at": "never"}, {"role": "user", "content": "q"}],
+    }
+    decoded = WIRE.decode_request(msgspec.json.encode(body))
+    assert msgspec.json.decode(WIRE.encode(decoded, stream=False).body) == body
+
+
+def test_what_a_dropped_message_carries_is_told() -> None:
+    foreign = Message("system", "s", extra={"gemini": {"x": 1}})
+    assert notices_of(foreign, "q") == [("extra_left_out", "messages[0].extra")]
+    assert body_of(foreign, "q") == {"system": "s"}
+    empty = Message("system", " ", extra={"anthropic": {"clear_at": "never"}})
+    assert notices_of("q", empty) == [("extra_left_out", "messages[1].extra")]
+
+
+def test_a_first_message_without_a_role_begins_a_turn() -> None:
+    assert turns_of(Message("", ["x"]), "q") == [{"role": "", "content": "x"}, {"role": "user", "content": "q"}]  # type: ignore[arg-type]
 
 
 def test_an_image_in_a_system_message_is_refused() -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 from dragoman.message import (
     Audio,
     Block,
+    Message,
     Opaque,
     Origin,
     RedactedThinking,
@@ -20,7 +21,7 @@ from dragoman.message import (
 )
 from dragoman.request import Request
 
-__all__ = ["are_sent", "has_content", "is_foreign", "server_holds_history"]
+__all__ = ["are_sent", "has_content", "is_foreign", "is_hoistable", "server_holds_history"]
 
 _SERVER_STATE = ("previous_message_id", "previous_response_id", "conversation")
 _DIALECTS_OWN = (RedactedThinking, ServerToolUse, ServerToolResult)
@@ -63,6 +64,11 @@ def are_sent(blocks: Iterable[Block], origin: Origin | None, *, wire: str, think
         elif not (foreign and isinstance(block, _DIALECTS_OWN)):
             return True
     return False
+
+
+def is_hoistable(message: Message, wire: str) -> bool:
+    """Whether a system message can become part of the system text: one that changes the tools or has an `extra` of its own cannot."""
+    return not message.extra.get(wire) and all(type(block) is Text for block in message.content)
 
 
 def server_holds_history(request: Request) -> bool:

@@ -34,7 +34,7 @@ from dragoman.message import (
 from dragoman.request import Request
 from dragoman.validation.blocks import check_block, check_signed
 from dragoman.validation.dialect import Dialect, Holder
-from dragoman.validation.sent import are_sent, has_content, is_foreign, server_holds_history
+from dragoman.validation.sent import are_sent, has_content, is_foreign, is_hoistable, server_holds_history
 from dragoman.validation.tools import NAME_FIX
 from dragoman.validation.types import Look
 
@@ -100,7 +100,7 @@ class Turns:
 
     def run(self) -> None:
         """Look at every message. Raises DoubtError."""
-        leading = True
+        ahead = 0  # system messages that are hoisted, and nothing before them
         last: Message | None = None
         if set(map(type, self.messages)) - _MESSAGES:
             for message in self.messages:
@@ -131,9 +131,11 @@ class Turns:
                     self.turn = "assistant"
             else:
                 self._settle(type(role) is str and role == "system")
-                hoistable = self._is_text_only(i, message)
-                leading = leading and hoistable and last is None
-                if not leading and not (hoistable and self.hoist_all):
+                self._blocks_of_system(i, message)
+                hoistable = is_hoistable(message, self.wire)
+                if hoistable and ahead == i:
+                    ahead += 1
+                elif not (hoistable and self.hoist_all):
                     self._system(i, message)
                 continue
             last = message
@@ -224,15 +226,11 @@ class Turns:
     def _are_sent(self, blocks: Iterable[Block], origin: Origin | None) -> bool:
         return are_sent(blocks, origin, wire=self.wire, thinking_as_text=self.thinking_as_text)
 
-    def _is_text_only(self, i: int, message: Message) -> bool:
-        """Whether a system message can be hoisted; one that changes the tools stays where it is."""
-        plain = True
+    def _blocks_of_system(self, i: int, message: Message) -> None:
         for j, block in enumerate(message.content):
             self._look(block)
             if not isinstance(block, Text):
-                plain = False
                 self._other(block, "system", _path(i, j))
-        return plain
 
     def _system(self, i: int, message: Message) -> None:
         """A system message that stays where it is."""

@@ -15,6 +15,7 @@ from dragoman.catalog import ModelRules
 from dragoman.catalog.ids import spellings
 from dragoman.message import Message, Opaque, Text, ToolResult, ToolUse
 from dragoman.request import Request
+from dragoman.validation.sent import is_hoistable
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.blocks_out import BLOCKS, SYSTEM_BLOCKS, write_call
 from dragoman.wire.anthropic.cache import MovedMark
@@ -32,17 +33,14 @@ _MESSAGE_FEATURES = {"clear_at": "clear_at", "output_config": "message_output_co
 def hoisted(request: Request) -> list[int]:
     """The positions of the system messages that go to the system text: the leading ones, or all.
 
-    Only text can go there; a system message that changes the tools stays where it is.
+    One that stays where it is (`is_hoistable`) is not leading, nor is what comes after it: the order is the caller's.
     """
     positions: list[int] = []
-    leading = True
     for position, message in enumerate(request.messages):
-        if message.role != "system":
-            leading = False
-            if request.hoist_system == "leading":
-                break
-        elif (leading or request.hoist_system == "all") and all(block.__class__ is Text for block in message.content):
+        if message.role == "system" and is_hoistable(message, WIRE):
             positions.append(position)
+        elif request.hoist_system == "leading":
+            break
     return positions
 
 
@@ -50,7 +48,11 @@ def write_system(w: Writer, request: Request, positions: Sequence[int]) -> list[
     """The system text: `request.system`, then the hoisted messages. One block if all parts are strings, joined by a blank line."""
     given = request.system
     parts: list[tuple[str, int, Sequence[Text]]] = [("system", 0, [Text(given)] if isinstance(given, str) else given)]
-    parts += [("", position, cast("Sequence[Text]", request.messages[position].content)) for position in positions]
+    for position in positions:
+        message = request.messages[position]
+        if message.extra:
+            _message_extra(w, position, message)  # of another dialect
+        parts.append(("", position, cast("Sequence[Text]", message.content)))
     if all(_is_string(part) for _, _, part in parts):
         text = "\n\n".join([part[0].text for _, _, part in parts if part and part[0].text and not part[0].text.isspace()])
         return [{"type": "text", "text": text}] if text else []
@@ -81,7 +83,7 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
     turns: list[Turn] = []
     mixed: list[Turn] = []
     role = ""
-    mergeable = True
+    mergeable = False
     empty_user: int | None = None
     skip = frozenset(skipped)
     origins = _Origins(w, request.model, rules)
@@ -145,7 +147,12 @@ def write_turns(w: Writer, request: Request, rules: ModelRules, system: list[Wir
             (turns[-1].content if turns else system).extend(blocks)
             if writer == "user" and role != "user" and empty_user is None and not w.has_problem(f"messages[{at}]"):
                 empty_user = at
+            if own:
+                w.note("extra_left_out", "what a message without content carries is left out with it", f"messages[{at}].extra")
         elif merges:
+            if empty_user is not None:  # it stands between two turns of the assistant
+                _report_empty(w, empty_user)
+                empty_user = None
             turns[-1].content += blocks
             mixed.append(turns[-1])
         else:
