@@ -314,8 +314,8 @@ def test_a_long_prompt_is_priced_on_its_step() -> None:
 @pytest.mark.parametrize("provider", ["local", "ollama", "vllm", "llamacpp", "lmstudio", "openai-compatible"])
 def test_a_model_on_hardware_of_ones_own_has_no_clouds_price(provider: str) -> None:
     pytest.importorskip("genai_prices")
-    usage = Usage(input=1_000_000)
-    own = Response(Message("assistant", ["x"], origin=Origin(provider, "gpt-4o", "openai-chat")), model="gpt-4o", usage=usage)
+    message = Message("assistant", "x", origin=Origin(provider, "gpt-4o", "openai-chat"))
+    own = Response(message=message, stop="end_turn", usage=Usage(input=1_000_000), model="gpt-4o")
     assert cost(own) is None
     given = cost(own, {"gpt-4o": Price(1, 2)})
     assert given is not None
