@@ -282,7 +282,7 @@ class HTTPProvider(ProviderBase):
         return self.wire
 
     def _fetch_call(self, request: HTTPRequest, *, timeouts: Timeouts | None, retry: RetryPolicy | None) -> tuple[Call, ValueDecoder]:
-        value = ValueDecoder(self.wire)
+        value = ValueDecoder(self.wire, label=self.label)
         limits = timeouts or self.timeouts
         call = Call(
             self._addressed(request),

@@ -80,7 +80,7 @@ class Anthropic(HTTPProvider):
         url = base_url or environment.first("DRAGOMAN_ANTHROPIC_BASE_URL", "ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
         looked_at = ", ".join((*_KEY_VARIABLES, _TOKEN_VARIABLE))
         super().__init__(
-            AnthropicWire(provider=name, api_version=api_version, max_tokens=max_tokens),
+            AnthropicWire(provider=name, label="Anthropic", api_version=api_version, max_tokens=max_tokens),
             transport,
             HeaderAuth(
                 Credentials(api_key=api_key or "", auth_token=auth_token or ""),

@@ -7,6 +7,7 @@ import copy
 import json
 import logging
 import pickle
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -14,18 +15,22 @@ from typing import Any
 import pytest
 
 from dragoman import (
+    Anthropic,
     AuthError,
     ConfigError,
     ConnectionFailedError,
     Event,
     Failed,
+    HTTPProvider,
     IncompleteStreamError,
     InvalidInputError,
     MessageStart,
     OpenAIChat,
+    OpenAIResponses,
     OverloadedError,
     PermissionDeniedError,
     ProtocolError,
+    ProviderError,
     QuotaExceededError,
     RateLimitedError,
     Request,
@@ -37,10 +42,12 @@ from dragoman import (
     Timeouts,
 )
 from dragoman.testing import anthropic_events
+from dragoman.wire.anthropic import AnthropicWire
 from tests.driver.fakes import SSE_HEADERS, Answer, AsyncFakeTransport, FakeTransport, Time, complete, events_of, kinds, provider
 from tests.shared import case
 
 ASK = Request("hi")
+ONCE = RetryPolicy(max_attempts=1)
 WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 
 
@@ -620,16 +627,63 @@ def test_an_endpoint_that_answers_something_else_is_a_protocol_error(way: str, b
         _ = made.count_tokens(ASK) if way == "sync" else asyncio.run(made.acount_tokens(ASK))
 
 
+JSON_HEADERS = [("content-type", "application/json")]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Answer(b"<html>"),
+        Answer(b"{}", headers=JSON_HEADERS),
+        Answer(b'{"data": [{"object": "model"}]}', headers=JSON_HEADERS),
+        failure(400),
+        ConnectionFailedError("ConnectError"),
+    ],
+    ids=["a page", "an empty object", "a model without an id", "400", "no connection"],
+)
+@pytest.mark.parametrize(
+    ("make", "label"),
+    [
+        (lambda transport: Anthropic("sk-ant-secret-key-1", transport=transport, telemetry=None), "Anthropic"),
+        (lambda transport: Anthropic("sk-ant-secret-key-1", transport=transport, telemetry=None, name="house"), "Anthropic"),
+        (lambda transport: OpenAIChat("sk-secret-key-1", transport=transport, telemetry=None), "OpenAI"),
+        (lambda transport: OpenAIResponses("sk-secret-key-1", transport=transport, telemetry=None), "OpenAI"),
+        (lambda transport: HTTPProvider(AnthropicWire(provider="local"), transport, name="local"), "Local"),
+    ],
+    ids=["Anthropic", "Anthropic by another name", "OpenAIChat", "OpenAIResponses", "local"],
+)
+@pytest.mark.parametrize("endpoint", ["count_tokens", "models", "model", "complete"])
+def test_every_failure_begins_with_the_name_of_the_one_who_was_called(
+    endpoint: str, make: Callable[[FakeTransport], HTTPProvider], label: str, fault: Answer | ProviderError
+) -> None:
+    made = make(FakeTransport(copy.copy(fault)))
+    ask = Request("hi", model="some-model-1")
+    calls: dict[str, Callable[[], object]] = {
+        "count_tokens": lambda: made.count_tokens(ask, retry=ONCE),
+        "models": lambda: made.models(retry=ONCE),
+        "model": lambda: made.model("m", retry=ONCE),
+        "complete": lambda: made.complete(ask, retry=ONCE),
+    }
+    expected: type[Exception] = ConfigError if endpoint == "count_tokens" and label == "OpenAI" else ProviderError
+    with pytest.raises(expected) as raised:
+        calls[endpoint]()
+    assert isinstance(raised.value, ConfigError) or str(raised.value).startswith(f"{label} request failed")
+
+
+@WAYS
+def test_a_value_larger_than_any_is_a_protocol_error(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.wire.decoder.BODY_LIMIT", 5)
+    made, _ = provider(Answer(b'{"input_tokens": 14}'))
+    with pytest.raises(ProtocolError, match=r"^Anthropic request failed: protocol error: the answer is larger than 5 bytes"):
+        _ = made.count_tokens(ASK) if way == "sync" else asyncio.run(made.acount_tokens(ASK))
+
+
 def test_a_started_message_is_seen_once() -> None:
     made, _ = provider(Answer(text_events()[0], overload()), answer())
     assert sum(isinstance(event, MessageStart) for event in made.events(ASK)) == 1
 
 
 def test_a_transport_of_ones_own_may_do_without_an_address() -> None:
-    from dragoman import HTTPProvider
-    from dragoman.wire.anthropic import AnthropicWire
-    from tests.driver.fakes import FakeTransport
-
     transport = FakeTransport(answer())
     made = HTTPProvider(AnthropicWire(), transport)
     assert made.complete(Request("hi", model="claude-test-1")).text == "Hello"

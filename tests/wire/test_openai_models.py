@@ -53,12 +53,12 @@ def test_a_model_that_is_not_there_is_not_found() -> None:
     ],
 )
 def test_limits_have_many_names(said: dict[str, Any], window: int | None, longest: int | None) -> None:
-    model = read_model({"id": "m", **said})
+    model = read_model({"id": "m", **said}, "Mine")
     assert (model.max_input_tokens, model.max_tokens) == (window, longest)
 
 
 def test_what_a_host_says_beside_is_kept() -> None:
-    model = read_model({"id": "m", "name": "The M", "pricing": {"prompt": "0.1"}, "capabilities": {"vision": True}})
+    model = read_model({"id": "m", "name": "The M", "pricing": {"prompt": "0.1"}, "capabilities": {"vision": True}}, "Mine")
     assert (model.display_name, model.extra, model.supports("vision")) == ("The M", {"pricing": {"prompt": "0.1"}}, True)
 
 

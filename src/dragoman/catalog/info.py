@@ -52,11 +52,11 @@ _TEXTS = ("display_name", "created_at", "lifecycle", "deprecated_at", "retires_a
 _NUMBERS = ("max_input_tokens", "max_tokens")
 
 
-def model_info(data: Mapping[str, Any]) -> ModelInfo:
-    """A model from its wire object. Raises ProtocolError if it has no id."""
+def model_info(data: Mapping[str, Any], *, label: str = "") -> ModelInfo:
+    """A model from its wire object. Raises ProtocolError if it has no id; `label`, whose answer it is, begins the error's text."""
     model_id = data.get("id")
     if not isinstance(model_id, str) or not model_id:
-        raise ProtocolError("not a model: the object has no `id`")
+        raise ProtocolError(f"{f'{label} request failed: protocol error: ' if label else ''}not a model: the object has no `id`")
     fields: dict[str, Any] = {name: data[name] for name in _TEXTS if isinstance(data.get(name), str)}
     fields |= {name: data[name] for name in _NUMBERS if isinstance(data.get(name), int)}
     capabilities = data.get("capabilities")

@@ -290,15 +290,16 @@ def fold(decoder: AnswerDecoder, body: bytes) -> Response:
 
 class ValueDecoder:
     """A decoder for endpoints that answer with one JSON value instead of a message. Its events only say how the call ended; `result`
-    is the value.
+    is the value. `label` begins error texts.
     """
 
     request_id = ""
     rate_limits: RateLimits | None = None
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, *, label: str) -> None:
         self.result: Any = None
         self._wire = wire
+        self._label = label
         self._status = 200
         self._headers: Headers = ()
         self._buffered = bytearray()
@@ -313,7 +314,7 @@ class ValueDecoder:
         """Keep the bytes."""
         limit = ERROR_BODY_LIMIT if self._status >= 400 else BODY_LIMIT
         if self._status < 400 and len(self._buffered) + len(data) > limit:
-            return [Failed(ProtocolError(f"{self._wire.name} request failed: protocol error: the answer is larger than {limit} bytes"))]
+            return [Failed(ProtocolError(f"{self._label} request failed: protocol error: the answer is larger than {limit} bytes"))]
         self._buffered += data[: max(0, limit - len(self._buffered))]
         return []
 
@@ -328,6 +329,6 @@ class ValueDecoder:
             self.result = load_json(body)
         except ValueError:
             excerpt = body[:EXCERPT].decode("utf-8", "replace")
-            text = f"{self._wire.name} request failed: protocol error: HTTP {self._status} with a body that is not JSON"
+            text = f"{self._label} request failed: protocol error: HTTP {self._status} with a body that is not JSON"
             return [Failed(ProtocolError(text, status=self._status, body=excerpt))]
         return [MessageStop("end_turn")]

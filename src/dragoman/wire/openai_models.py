@@ -38,10 +38,10 @@ def read_models(value: Any, label: str) -> list[ModelInfo]:
     data = value if is_list(value) else as_object(value).get("data")
     if not is_list(data):
         raise ProtocolError(f"{label} request failed: protocol error: the answer has no list `data`")
-    return [read_model(item) for item in data]
+    return [read_model(item, label) for item in data]
 
 
-def read_model(value: Any) -> ModelInfo:
+def read_model(value: Any, label: str) -> ModelInfo:
     """One model. Raises ProtocolError if it has no id."""
     told = as_object(value)
     named: dict[str, Any] = {"max_input_tokens": _first(told, CONTEXT), "max_tokens": _first(told, OUTPUT)}
@@ -58,7 +58,7 @@ def read_model(value: Any) -> ModelInfo:
         named["display_name"] = told["name"]
     named = {key: value for key, value in named.items() if value is not None}
     kept = {key: value for key, value in told.items() if key not in ("object", "created", "name", *CONTEXT, *OUTPUT)}
-    return model_info({**kept, **named})
+    return model_info({**kept, **named}, label=label)
 
 
 def _first(told: dict[str, Any], names: tuple[str, ...]) -> int | None:

@@ -45,9 +45,9 @@ def read_models(value: Any, label: str) -> tuple[list[ModelInfo], str]:
     data = page.get("data")
     if not is_list(data):
         raise ProtocolError(f"{label} request failed: protocol error: the answer has no list `data`")
-    return [model_info(as_object(item)) for item in data], as_string(page.get("last_id")) if page.get("has_more") is True else ""
+    return [read_model(item, label) for item in data], as_string(page.get("last_id")) if page.get("has_more") is True else ""
 
 
-def read_model(value: Any) -> ModelInfo:
+def read_model(value: Any, label: str) -> ModelInfo:
     """One model. Raises ProtocolError."""
-    return model_info(as_object(value))
+    return model_info(as_object(value), label=label)

@@ -31,16 +31,23 @@ API_VERSION = "2023-06-01"
 class AnthropicWire:
     """The wire of Anthropic's Messages API, for clients and, by `decode_request`, for servers.
 
-    `provider` names who is called (in errors and events); `betas` go with every request; `max_tokens` stands in where a request has none.
+    `provider` names who is called (in events and on errors), `label` is that name in the words of errors; `betas` go with every request;
+    `max_tokens` stands in where a request has none.
     """
 
     __slots__ = ("_api_version", "_betas", "_label", "_max_tokens", "_provider")
 
     def __init__(
-        self, *, provider: str = "anthropic", api_version: str = API_VERSION, betas: Sequence[str] = (), max_tokens: int | None = None
+        self,
+        *,
+        provider: str = "anthropic",
+        label: str = "",
+        api_version: str = API_VERSION,
+        betas: Sequence[str] = (),
+        max_tokens: int | None = None,
     ) -> None:
         self._provider = provider
-        self._label = "Anthropic" if provider == "anthropic" else provider
+        self._label = label or provider.capitalize()
         self._api_version = api_version
         self._betas = tuple(betas)
         self._max_tokens = max_tokens
@@ -111,7 +118,7 @@ class AnthropicWire:
 
     def read_model(self, value: Any) -> ModelInfo:
         """The model that an answer to `encode_model` describes. Raises ProtocolError."""
-        return read_model(value)
+        return read_model(value, self._label)
 
     def decoder(self, request: Request | None = None, *, status: int = 200, headers: Headers = ()) -> AnthropicDecoder:
         """A decoder for one answer, streamed or not, successful or not."""

@@ -102,4 +102,4 @@ class OpenAIChatWire:
 
     def read_model(self, value: Any) -> ModelInfo:
         """One model. Raises ProtocolError."""
-        return read_model(value)
+        return read_model(value, self._dialect.label)

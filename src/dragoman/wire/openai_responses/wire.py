@@ -93,4 +93,4 @@ class OpenAIResponsesWire:
 
     def read_model(self, value: Any) -> ModelInfo:
         """One model. Raises ProtocolError."""
-        return read_model(value)
+        return read_model(value, self.label)
