@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import (
+    Anthropic,
     Audio,
     Base64,
     CacheControl,
@@ -260,6 +261,57 @@ def test_max_tokens_cannot_be_negative_and_zero_fills_the_cache() -> None:
     assert found(ask(max_tokens=0)) == []
 
 
+@pytest.mark.parametrize("value", [None, True, "5", 5.0])
+def test_max_tokens_in_extra_body_is_an_integer(value: Any) -> None:
+    assert found(ask(extra_body={"max_tokens": value})) == [("extra_body.max_tokens", "max_tokens")]
+    assert found(ask(max_tokens=5, extra_body={"max_tokens": value})) == []  # the field wins
+
+
+def test_max_tokens_in_extra_body_counts_like_the_field() -> None:
+    assert found(ask(extra_body={"max_tokens": -4})) == [("extra_body.max_tokens", "max_tokens")]
+    assert found(ask(extra_body={"max_tokens": 100_000}, model="claude-sonnet-4-5")) == [("extra_body.max_tokens", "max_tokens")]
+    settings: dict[str, Any] = {"model": "claude-sonnet-4-5", "thinking": ThinkingConfig.budget(5000)}
+    assert found(ask(extra_body={"max_tokens": 4096}, **settings)) == [("thinking", "thinking_budget")]
+    assert found(ask(extra_body={"max_tokens": 8192}, **settings)) == []
+    moving = ThinkingConfig.budget(5000, clamp=True)
+    assert found(ask(extra_body={"max_tokens": 1000}, thinking=moving)) == [("thinking", "thinking_budget")]
+
+
+@pytest.mark.parametrize("header", ["anthropic-beta", "Anthropic-Beta"])
+def test_a_beta_counts_wherever_it_is_said(header: str) -> None:
+    long_output = ask(model="claude-sonnet-4-5", max_tokens=100_000)
+    rounds = ask(thinking=ThinkingConfig.budget(5000), max_tokens=4096)
+    for request, beta in ((long_output, "output-128k-2025-02-19"), (rounds, "interleaved-thinking-2025-05-14")):
+        assert found(request) != []
+        assert found(request.replace(betas=[beta])) == []
+        assert found(request.replace(extra_headers={header: f"other-2026-01-01, {beta}"})) == []
+        assert found(request, AnthropicWire(betas=[beta])) == []
+
+
+def test_the_version_that_is_sent_decides() -> None:
+    request = ask(temperature=0.5)
+    newer = request.replace(extra_headers={"Anthropic-Version": "2026-10-21"})
+    assert found(newer) == [("temperature", "api_version")]
+    assert found(newer.replace(extra_headers={"anthropic-version": "2023-06-01"}), LATEST) == []
+    assert found(newer.replace(extra_headers={"anthropic-version": "?"}), LATEST) == [("temperature", "api_version")]
+    document = ask("q", assistant(Document(PlainText("d")), "a"), "r", extra_headers=newer.extra_headers)
+    assert found(document) == [("messages[1].content[0]", "api_version")]
+
+
+def test_headers_of_wrong_types_are_named() -> None:
+    request = ask(extra_headers={"anthropic-version": 5, "anthropic-beta": None, "x": "y"})
+    assert found(request) == [("extra_headers.anthropic-version", "wrong_type"), ("extra_headers.anthropic-beta", "wrong_type")]
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5:1m", "claude-opus-4-6:fast", "claude-test-1"])
+def test_betas_that_are_no_list_are_named(model: str) -> None:
+    provider = Anthropic(api_key="k")
+    for betas in ("zz", "", b"z"):
+        with pytest.raises(InvalidInputError) as caught:
+            provider.complete(Request("q", model=model, betas=betas))  # type: ignore[arg-type]
+        assert {problem.rule for problem in caught.value.problems} == {"wrong_type"}
+
+
 def test_one_request_gives_one_answer() -> None:
     (problem,) = problems(ask(extra_body={"n": 3}), WIRE)
     assert (problem.path, problem.rule, problem.fix) == ("extra_body.n", "n", "send n calls")
@@ -442,6 +494,27 @@ def test_the_limits_count_over_all_strict_schemas() -> None:
 def test_a_strict_schema_does_not_refer_to_itself(schema: dict[str, Any], recursive: bool) -> None:
     tool = Tool("f", input_schema={"type": "object", **schema}, strict=True)
     assert found(ask(tools=[tool])) == ([("tools[0].input_schema", "strict_schema")] if recursive else [])
+
+
+def test_what_to_do_about_a_strict_schema_can_be_done() -> None:
+    """The output format is strict whatever it says of itself: there is no other on this wire."""
+    circle = {"type": "object", "$defs": {"A": {"items": {"$ref": "#/$defs/A"}}}}
+    (problem,) = problems(ask(output=OutputFormat(circle, strict=False)), WIRE)
+    assert (problem.path, problem.fix) == ("output.schema", "write the levels out, or ask for the JSON in words")
+    (problem,) = problems(ask(tools=[Tool("f", input_schema=circle, strict=True)]), WIRE)
+    assert problem.fix == "write the levels out, or set strict=False"
+    many = {"type": "object", "properties": {f"p{i}": {"type": ["string", "null"]} for i in range(30)}}
+    assert [p.fix for p in problems(ask(output=OutputFormat(many)), WIRE)] == ["make some required", "give some one type"]
+    tools = [Tool("f", input_schema=many, strict=True)]
+    assert [p.fix.partition(", or ")[2] for p in problems(ask(tools=tools), WIRE)] == ["set strict=False on some tools"] * 2
+
+
+def test_a_long_way_of_references_is_followed_once() -> None:
+    steps = 5_000
+    chain = {f"d{i}": {"items": {"$ref": f"#/$defs/d{i + 1}"}} for i in range(steps)}
+    assert found(ask(output=OutputFormat({"type": "object", "$defs": chain}))) == []
+    closed = {**chain, f"d{steps}": {"items": {"$ref": "#/$defs/d0"}}}
+    assert found(ask(output=OutputFormat({"type": "object", "$defs": closed}))) == [("output.schema", "strict_schema")]
 
 
 # ---- calls and results
@@ -657,6 +730,31 @@ def test_an_image_that_may_be_what_it_says_is_no_problem(source: Any) -> None:
 def test_a_document_is_what_it_says(source: Any, problem: tuple[str, str]) -> None:
     path, rule = problem
     assert found(ask(user("q", Document(source)))) == [(f"messages[0].content[1].{path}", rule)]
+
+
+@pytest.mark.parametrize("data", ["iVBOR/w0KGgo" * 100_000, "JVBERi0xLjQK", "secret", "image/png\n", "text/" + "x" * 1000])
+@pytest.mark.parametrize("kind", [Image, Document])
+def test_a_media_type_that_is_none_is_not_quoted(kind: Any, data: str) -> None:
+    """Who gives the two in the wrong order would find the data in the text of the error."""
+    (problem,) = problems(ask(user("q", kind(Base64(data, "image/png")))), WIRE)
+    assert (problem.path, problem.message) == ("messages[0].content[1].source.media_type", "is no media type")
+    assert problem.fix == 'give one like "image/png"; the order is Base64(media_type, data)'
+    assert data not in str(InvalidInputError([problem]))
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [("image/jpeg", "says `image/jpeg`, but its bytes are `image/png`"), ("iVBO", "is no media type, but its bytes are `image/png`")],
+)
+def test_what_the_bytes_are_is_said(said: str, text: str) -> None:
+    (problem,) = problems(ask(user("q", Image(Base64(said, PNG)))), OpenAIResponsesWire())
+    assert (problem.rule, problem.message, problem.fix) == ("media_mismatch", text, 'use "image/png"')
+
+
+@pytest.mark.parametrize("said", ["image/bmp", "text/html; charset=utf-8", "Application/Vnd.Ms-Excel"])
+def test_a_media_type_that_cannot_be_sent_is_named(said: str) -> None:
+    (problem,) = problems(ask(user("q", Image(Base64(said, "AAAA")))), WIRE)
+    assert problem.message == f"`{said}` is no image type that can be sent"
 
 
 def test_the_latest_api_version_takes_no_document_from_the_assistant_and_no_citations_from_the_user() -> None:

@@ -21,7 +21,7 @@ from dragoman.message import Block, InvalidToolUse, Message, RedactedThinking, R
 from dragoman.request import Request
 from dragoman.validation.blocks import check_json
 from dragoman.validation.dialect import Dialect, dialect_of
-from dragoman.validation.headers import check_headers
+from dragoman.validation.headers import check_headers, sent_betas, sent_version
 from dragoman.validation.marks import check_marks
 from dragoman.validation.repair import Change, Repaired, mend
 from dragoman.validation.schemas import check_strict
@@ -97,7 +97,7 @@ def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Prob
     """What is wrong, and whether all of it has the right types. `json`: inputs and schemas are looked into."""
     dialect = dialect_of(wire.name)
     claude = dialect.claude
-    api_version = str(getattr(wire, "api_version", ""))
+    api_version = sent_version(request, str(getattr(wire, "api_version", "")))
     out = required(request, dialect.label)
     look = Look()
     typed = True
@@ -112,7 +112,8 @@ def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Prob
     if len(request.messages) > MAX_MESSAGES:
         out.append(Problem("messages", "too_many_messages", f"more than {MAX_MESSAGES} messages", "drop or summarize the oldest"))
     if claude:
-        check_settings(request, model, api_version=api_version, out=out)
+        betas = sent_betas(request, getattr(wire, "betas", ()))
+        check_settings(request, model, api_version=api_version, betas=betas, out=out)
     check_headers(request, out)
     if request.metadata:
         check_json(request.metadata, "metadata", out)

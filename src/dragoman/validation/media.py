@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, cast
@@ -30,6 +31,10 @@ _LEAVES = frozenset({str, int, bool, type(None)})
 _LISTS = frozenset({list})
 
 _PDF = "application/pdf"
+_MEDIA_TYPE = re.compile(
+    r"(application|audio|font|image|message|model|multipart|text|video)/[\w.+-]{1,80}(; ?[\w-]{1,20}=[\w-]{1,40})?",
+    re.ASCII | re.IGNORECASE,
+).fullmatch
 _HEAD = 16
 """Characters of base64 that are looked at: the twelve bytes that `sniff_image` needs."""
 
@@ -58,8 +63,8 @@ def check_image(block: Image, path: str, rules: ModelRules, *, claude: bool, out
     source = block.source
     if isinstance(source, Base64):
         if claude and source.media_type not in IMAGE_TYPES:
-            text = f"`{source.media_type}` is no image type that can be sent"
-            out.append(Problem(f"{path}.source.media_type", "image_type", text, "convert it to PNG, JPEG, GIF or WebP"))
+            text = "{} is no image type that can be sent"
+            _refuse_type(source, path, "image_type", text, "convert it to PNG, JPEG, GIF or WebP", out)
         else:
             _check_bytes(source, path, out)
     elif isinstance(source, Url):
@@ -78,8 +83,18 @@ def _check_bytes(source: Base64, path: str, out: list[Problem]) -> None:
         shown = image_type(source.data)
         declared = "image/jpeg" if source.media_type == "image/jpg" else source.media_type
         if shown and shown != declared:
-            text = f"says `{source.media_type}` but its bytes are `{shown}`"
+            said = f"says `{source.media_type}`" if _MEDIA_TYPE(source.media_type) else "is no media type"
+            text = f"{said}, but its bytes are `{shown}`"
             out.append(Problem(f"{path}.source.media_type", "media_mismatch", text, f'use "{shown}"'))
+
+
+def _refuse_type(source: Base64, path: str, rule: str, text: str, fix: str, out: list[Problem]) -> None:
+    """A media type that cannot be sent. What is none at all may be the data, which no text may quote."""
+    if _MEDIA_TYPE(source.media_type):
+        text = text.format(f"`{source.media_type}`")
+    else:
+        text, fix = "is no media type", 'give one like "image/png"; the order is Base64(media_type, data)'
+    out.append(Problem(f"{path}.source.media_type", rule, text, fix))
 
 
 def _check_url(source: Url, path: str, out: list[Problem]) -> None:
@@ -94,8 +109,8 @@ def check_document(block: Document, path: str, rules: ModelRules, *, claude: boo
     source = block.source
     if isinstance(source, Base64):
         if claude and source.media_type != _PDF:
-            text = f"a document of `{source.media_type}` cannot be sent as bytes"
-            out.append(Problem(f"{path}.source.media_type", "document_type", text, "use application/pdf, or PlainText for text"))
+            text = "a document of {} cannot be sent as bytes"
+            _refuse_type(source, path, "document_type", text, "use application/pdf, or PlainText for text", out)
         else:
             _check_bytes(source, path, out)
         if not rules.pdf_input:

@@ -23,6 +23,9 @@ MAX_OPTIONAL = 24
 MAX_UNIONS = 16
 """Properties of several types (`anyOf`, or a list of types), in all strict schemas together."""
 
+_OUTPUT = "output.schema"
+"""The one schema that is strict whatever is said: the API has no other."""
+
 _NODE_LIMIT = 10_000
 """Parts of one schema that are looked at."""
 
@@ -32,7 +35,7 @@ def check_strict(request: Request, out: list[Problem]) -> None:
     tools = [(f"tools[{i}]", tool) for i, tool in enumerate(request.tools) if isinstance(tool, Tool) and tool.strict]
     schemas = [(f"{path}.input_schema", tool.input_schema) for path, tool in tools]
     if request.output is not None:
-        schemas.append(("output.schema", request.output.schema))
+        schemas.append((_OUTPUT, request.output.schema))
     if not schemas:
         return
     if len(tools) > MAX_STRICT_TOOLS:
@@ -42,7 +45,8 @@ def check_strict(request: Request, out: list[Problem]) -> None:
     for path, schema in schemas:
         if _is_recursive(schema):
             text = "refers to itself, which a strict schema cannot"
-            out.append(Problem(path, "strict_schema", text, "write the levels out, or set strict=False"))
+            instead = "ask for the JSON in words" if path == _OUTPUT else "set strict=False"
+            out.append(Problem(path, "strict_schema", text, f"write the levels out, or {instead}"))
         for node in _nodes(schema):
             properties = node.get("properties")
             if not isinstance(properties, dict):
@@ -52,12 +56,13 @@ def check_strict(request: Request, out: list[Problem]) -> None:
                 optional += name not in required
                 unions += isinstance(part, dict) and ("anyOf" in part or isinstance(cast("dict[str, Any]", part).get("type"), list))
     where = ", ".join(path for path, _ in schemas)
+    instead = ", or set strict=False on some tools" if tools else ""
     if optional > MAX_OPTIONAL:
         text = f"{optional} optional properties in strict schemas are more than {MAX_OPTIONAL}: {where}"
-        out.append(Problem(schemas[-1][0], "strict_schema", text, "make some required, or set strict=False on some tools"))
+        out.append(Problem(schemas[-1][0], "strict_schema", text, f"make some required{instead}"))
     if unions > MAX_UNIONS:
         text = f"{unions} properties of several types in strict schemas are more than {MAX_UNIONS}: {where}"
-        out.append(Problem(schemas[-1][0], "strict_schema", text, "give some one type, or set strict=False on some tools"))
+        out.append(Problem(schemas[-1][0], "strict_schema", text, f"give some one type{instead}"))
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
@@ -81,17 +86,18 @@ def _is_recursive(schema: dict[str, Any]) -> bool:
     if "#" in _referred(schema):
         return True
     done: set[str] = set()
-    for start, used in uses.items():
-        seen: set[str] = set()
-        open_names = list(used)
-        while open_names:
-            name = open_names.pop()
-            if name == start:
+    for start, first in uses.items():
+        way: dict[str, Iterator[str]] = {} if start in done else {start: iter(first)}
+        while way:  # depth first; what is on the way to itself is a circle
+            name, further = next(reversed(way.items()))
+            used = next(further, None)
+            if used is None:
+                done.add(name)
+                way.popitem()
+            elif used in way:
                 return True
-            if name not in seen and name not in done:
-                seen.add(name)
-                open_names += uses.get(name, ())
-        done.add(start)
+            elif used not in done:
+                way[used] = iter(uses.get(used, ()))
     return False
 
 

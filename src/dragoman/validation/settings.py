@@ -7,6 +7,7 @@ up. A parameter that sits in `extra_body` under its wire name counts like the fi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 from dragoman.catalog import EFFORTS, ModelRules
@@ -26,11 +27,11 @@ _INTERLEAVED = "interleaved-thinking"
 _THINKING_TYPES = {"enabled": "budget", "adaptive": "adaptive", "disabled": "off", "between_tools": "off"}
 
 
-def check_settings(request: Request, rules: ModelRules, *, api_version: str, out: list[Problem]) -> None:
-    """Append what is wrong with the parameters for the Messages API."""
+def check_settings(request: Request, rules: ModelRules, *, api_version: str, betas: Sequence[str], out: list[Problem]) -> None:
+    """Append what is wrong with the parameters for the Messages API of this version, with these betas on."""
     mode, budget, clamp = _thinking(request)
-    _check_max_tokens(request, rules, out)
-    _check_budget(request, rules, mode, budget, clamp, out)
+    max_tokens = _check_max_tokens(request, rules, betas, out)
+    _check_budget(max_tokens, rules, betas, mode, budget, clamp, out)
     _check_thinking(rules, mode, out)
     _check_effort(request, rules, mode, out)
     _check_sampling(request, rules, mode, api_version, out)
@@ -67,23 +68,33 @@ def _thinking(request: Request) -> tuple[str, int | None, bool]:
     return "", None, False
 
 
-def _check_max_tokens(request: Request, rules: ModelRules, out: list[Problem]) -> None:
-    given = request.max_tokens
+def _check_max_tokens(request: Request, rules: ModelRules, betas: Sequence[str], out: list[Problem]) -> int | None:
+    """The number that is sent; None if nothing, or no number, is given."""
+    path, given = "max_tokens", request.max_tokens
+    if given is None and "max_tokens" in request.extra_body:
+        path, raw = "extra_body.max_tokens", request.extra_body["max_tokens"]
+        if not isinstance(raw, int) or isinstance(raw, bool):
+            out.append(Problem(path, "max_tokens", "is no integer", "give 1 or more, or leave it out"))
+            return None
+        given = raw
     if given is None:
-        return
+        return None
     if given < 0:
-        out.append(Problem("max_tokens", "max_tokens", f"{given} is negative", "give 1 or more; 0 only fills the prompt cache"))
-    long_output = any(beta.startswith(_LONG_OUTPUT) for beta in request.betas)
+        out.append(Problem(path, "max_tokens", f"{given} is negative", "give 1 or more; 0 only fills the prompt cache"))
+    long_output = any(beta.startswith(_LONG_OUTPUT) for beta in betas)
     if rules.max_output is not None and given > rules.max_output and not long_output:
         text = f"{given} is more than the {rules.max_output} tokens that {rules.id} can write"
-        out.append(Problem("max_tokens", "max_tokens", text, "lower it, or leave it out"))
+        out.append(Problem(path, "max_tokens", text, "lower it, or leave it out"))
+    return given
 
 
-def _check_budget(request: Request, rules: ModelRules, mode: str, budget: int | None, clamp: bool, out: list[Problem]) -> None:
+def _check_budget(
+    max_tokens: int | None, rules: ModelRules, betas: Sequence[str], mode: str, budget: int | None, clamp: bool, out: list[Problem]
+) -> None:
     """A max_tokens that is left out is made large enough, as far as the model's limit goes; one that is given is kept."""
     if (mode == "budget" and clamp) or (mode == "auto" and not rules.auto_adaptive and rules.thinking_budget):
-        if request.max_tokens is not None and request.max_tokens <= MIN_BUDGET:
-            text = f"max_tokens {request.max_tokens} has no room for the smallest budget, {MIN_BUDGET} tokens, and an answer"
+        if max_tokens is not None and max_tokens <= MIN_BUDGET:
+            text = f"max_tokens {max_tokens} has no room for the smallest budget, {MIN_BUDGET} tokens, and an answer"
             out.append(Problem("thinking", "thinking_budget", text, "raise max_tokens, or leave `thinking` out"))
         return
     if mode != "budget":
@@ -95,8 +106,8 @@ def _check_budget(request: Request, rules: ModelRules, mode: str, budget: int | 
         out.append(
             Problem("thinking", "thinking_budget", f"a budget of {budget} is below {MIN_BUDGET} tokens", "raise it, or pass clamp=True")
         )
-    ceiling = request.max_tokens if request.max_tokens is not None else rules.max_output
-    interleaved = any(beta.startswith(_INTERLEAVED) for beta in request.betas)  # there the budget spans all rounds of a turn
+    ceiling = max_tokens if max_tokens is not None else rules.max_output
+    interleaved = any(beta.startswith(_INTERLEAVED) for beta in betas)  # there the budget spans all rounds of a turn
     if ceiling is not None and budget >= ceiling and not interleaved:
         text = f"a budget of {budget} leaves nothing of max_tokens {ceiling} for the answer"
         out.append(Problem("thinking", "thinking_budget", text, "raise max_tokens above it, lower it, or pass clamp=True"))

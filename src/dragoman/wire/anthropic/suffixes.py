@@ -31,13 +31,13 @@ def split_model(model: str) -> tuple[str, list[str], dict[str, Any]]:
 
 
 def cut_suffixes(request: Request) -> Request:
-    """The request with the suffixes of its model as betas and body keys; the request itself if there are none."""
+    """The request with the suffixes of its model as betas and body keys; the request itself if there are none. Betas that are no list
+    stay as they are, for validation to name.
+    """
     if not isinstance(request.model, str) or not request.model.endswith(_SUFFIXES):  # pyright: ignore[reportUnnecessaryIsInstance]
         return request
     model, betas, body = split_model(request.model)
     known = request.betas
-    return request.replace(
-        model=model,
-        betas=[*known, *dict.fromkeys(beta for beta in betas if beta not in known)],
-        extra_body={**body, **request.extra_body},
-    )
+    if not isinstance(known, str):
+        known = [*known, *dict.fromkeys(beta for beta in betas if beta not in known)]
+    return request.replace(model=model, betas=known, extra_body={**body, **request.extra_body})
