@@ -27,6 +27,8 @@ ALONE = [
     ROOT / "docs" / "how-to" / "cassettes.md",
     NAMED,
     ROOT / "docs" / "explanation" / "design.md",
+    ROOT / "docs" / "reference" / "cost.md",
+    ROOT / "docs" / "reference" / "validation.md",
 ]
 """Pages whose Python code runs from top to bottom and needs nothing."""
 

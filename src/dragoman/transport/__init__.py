@@ -53,7 +53,8 @@ class Timeouts(Value, frozen=True, kw_only=True):
     """How long to wait for the network, in seconds; None waits for ever. The time a consumer takes never counts.
 
     `connect`: name look-up, TCP and TLS. `first_byte`: from the request sent to the answer's first byte. `idle`: between two reads of
-    the body; any byte counts, pings too. `content_idle`: between two pieces of content; pings do not count. `total`: the whole call.
+    the body; any byte counts, pings too. `content_idle`: between two pieces of content; pings do not count. `total`: the whole call,
+    all attempts, without the waits between them.
     Raises ConfigError for what is no number above 0, or longer than a year, which no system call takes.
     """
 
