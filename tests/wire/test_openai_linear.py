@@ -37,6 +37,18 @@ def calls_that_never_name_their_tool(count: int) -> list[dict[str, Any]]:
     return [*(call(index=n, id=f"c{n}", function={"arguments": "{}"}) for n in range(count)), FINISH]
 
 
+def a_name_in_every_piece(count: int) -> list[dict[str, Any]]:
+    return [*[call(index=0, function={"name": "f", "arguments": "{}"})] * count, FINISH]
+
+
+def a_name_in_every_piece_of_one_call(count: int) -> list[dict[str, Any]]:
+    return [*[call(index=0, function={"name": "f", "arguments": "x}"})] * count, FINISH]
+
+
+def a_name_in_many_pieces(count: int) -> list[dict[str, Any]]:
+    return [call(index=0, id="c", function={"name": "f"}), *[call(index=0, function={"name": "g"})] * count, FINISH]
+
+
 def item(number: int, **fields: Any) -> dict[str, Any]:
     return {"type": "function_call", "call_id": f"c{number}", "name": "f", "arguments": "{}", **fields}
 
@@ -70,7 +82,14 @@ def commands(count: int) -> list[dict[str, Any]]:
     return [start, *deltas, completed()]
 
 
-CHAT: list[Shape] = [calls_known_by_their_id_only, calls_that_name_their_tool_last, calls_that_never_name_their_tool]
+CHAT: list[Shape] = [
+    calls_known_by_their_id_only,
+    calls_that_name_their_tool_last,
+    calls_that_never_name_their_tool,
+    a_name_in_every_piece,
+    a_name_in_every_piece_of_one_call,
+    a_name_in_many_pieces,
+]
 RESPONSES: list[Shape] = [items_known_by_their_id_only, items_known_by_nothing, items_of_one_id, commands]
 
 

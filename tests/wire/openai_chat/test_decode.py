@@ -337,6 +337,77 @@ def test_without_ids_a_new_name_is_a_new_call() -> None:
     assert [(c.id, c.input) for c in calls] == [("call_chatcmpl-1_0", {}), ("call_chatcmpl-1_1", {"x": 1})]
 
 
+def test_without_ids_another_name_is_another_call_also_before_arguments_came() -> None:
+    data = chunk(call(0, None, "f", "")) + chunk(call(0, None, "g", ""))
+    assert [c.name for c in response(data + CALLS).tool_uses] == ["f", "g"]
+
+
+def test_without_ids_the_same_name_in_every_piece_is_one_call() -> None:
+    """Seen: vLLM's named tool choice."""
+    data = b"".join(chunk(call(0, None, "get_weather", piece)) for piece in ['{"', "location", '":"', "Paris", '"}', ""])
+    (found,) = response(data + STOP).tool_uses
+    assert (found.name, found.input) == ("get_weather", {"location": "Paris"})
+
+
+@pytest.mark.parametrize("tail", [None, "f"])
+def test_without_ids_a_name_that_comes_again_before_its_arguments_is_another_call(tail: str | None) -> None:
+    pieces = [("f", ""), (tail, '{"x":'), (tail, "1}"), ("f", None), (tail, '{"x":'), (tail, "2}")]
+    data = b"".join(chunk(call(0, None, name, piece)) for name, piece in pieces)
+    assert [c.input for c in response(data + CALLS).tool_uses] == [{"x": 1}, {"x": 2}]
+
+
+def test_the_arguments_of_a_call_may_come_at_an_index_of_their_own() -> None:
+    data = chunk(call(0, "a", "f", "")) + chunk(call(0, None, None, '{"x":1}')) + chunk(call(0, "b", "g", ""))
+    data += chunk(call(1, None, None, '{"path":')) + chunk(call(1, None, None, '"/tmp"}'))
+    assert response(data + CALLS).message.content == [ToolUse("a", "f", {"x": 1}), ToolUse("b", "g", {"path": "/tmp"})]
+
+
+def test_one_id_at_two_indexes_is_one_call_until_arguments_came() -> None:
+    data = chunk(call(0, "a", "f", "")) + chunk(call(1, "a", "f", '{"cmd":')) + chunk(call(1, None, None, '"ls"}'))
+    assert response(data + CALLS).message.content == [ToolUse("a", "f", {"cmd": "ls"})]
+    twice = chunk(call(0, "a", "f", "{}")) + chunk(call(1, "a", "f", '{"x":1}'))
+    assert response(twice + CALLS).tool_uses == [ToolUse("a", "f", {}), ToolUse("a", "f", {"x": 1})]
+
+
+def test_arguments_at_a_new_index_after_a_call_that_has_begun_are_nobodys() -> None:
+    data = chunk(call(0, "a", "f", "{}")) + chunk(call(1, None, None, '{"x":1}'))
+    used, unusable = response(data + CALLS).message.content
+    assert used == ToolUse("a", "f", {})
+    assert isinstance(unusable, InvalidToolUse)
+
+
+@pytest.mark.parametrize("name", [None, "f"])
+def test_an_id_that_comes_late_is_no_other_call(name: str | None) -> None:
+    data = chunk(call(0, None, "f", "")) + chunk(call(0, "b", name, '{"x":')) + chunk(call(0, "b", name, "1}"))
+    (found,) = response(data + CALLS).message.content
+    assert isinstance(found, ToolUse)
+    assert found.input == {"x": 1}
+
+
+def test_a_head_that_comes_after_a_piece_without_anything_is_no_other_call() -> None:
+    data = chunk(call(0, None, None, "")) + chunk(call(0, "b", "f", "{}"))
+    assert response(data + CALLS).message.content == [ToolUse("b", "f", {})]
+
+
+def test_a_late_id_with_another_name_is_another_call() -> None:
+    data = chunk(call(0, None, "f", "")) + chunk(call(0, "b", "g", "{}"))
+    assert [c.name for c in response(data + CALLS).tool_uses] == ["f", "g"]
+
+
+@pytest.mark.parametrize("id", [None, "a"])
+def test_a_name_in_two_pieces_is_joined_with_a_notice(id: str | None) -> None:
+    data = chunk(call(0, "a", "get_", "")) + chunk(call(0, id, "ti", "")) + chunk(call(0, id, "me", "{}")) + chunk(call(1, "b", "g", "{}"))
+    assert response(data + CALLS).message.content == [ToolUse("a", "get_time", {}), ToolUse("b", "g", {})]
+    assert notices(data + CALLS) == ["tool_name_in_pieces"]
+    assert notices(chunk(call(0, "a", "f", "")) + chunk(call(0, "a", "f", "{}")) + CALLS) == []
+
+
+def test_a_call_with_a_name_in_pieces_that_was_cut_cannot_be_run() -> None:
+    data = chunk(call(0, "a", "get_", "")) + chunk(call(0, None, "time", ""))
+    found = response(data + chunk({}, "length") + DONE)
+    assert found.message.content == [InvalidToolUse("a", "get_time", "", reason="incomplete")]
+
+
 def test_arguments_that_come_before_the_name_are_not_lost() -> None:
     data = chunk(call(0, "a", None, '{"x"')) + chunk(call(0, None, "f", ":1}"))
     found = events(data + CALLS)
@@ -368,6 +439,12 @@ def test_a_streamed_custom_call_is_one_string_escaped() -> None:
     more["tool_calls"][0]["type"] = "custom"
     found = response(chunk(first) + chunk(more) + CALLS)
     assert found.tool_uses == [ToolUse("c", "sql", {"input": 'say "4"\n'}, extra={"openai-chat": {"kind": "custom"}})]
+
+
+def test_the_rest_of_a_custom_call_needs_no_type() -> None:
+    first = {"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "sql", "input": ""}}]}
+    more = {"tool_calls": [{"index": 0, "custom": {"input": "select"}}]}
+    assert [c.input for c in response(chunk(first) + chunk(more) + CALLS).tool_uses] == [{"input": "select"}]
 
 
 def test_the_call_of_the_old_form_has_no_id() -> None:

@@ -88,7 +88,7 @@ class OpenAIChatDecoder(AnswerDecoder):
         self._dialect = dialect
         self._framing = Framing(self._emit, wire=WIRE)
         self._reasoning = Reasoning(self._framing)
-        self._calls = Calls(self._framing)
+        self._calls = Calls(self._framing, self._notice)
         self._sound = Sound(self._framing, request)
         self._misses = 0
         self._raw_usage: dict[str, Any] | None = None
@@ -355,7 +355,7 @@ class OpenAIChatDecoder(AnswerDecoder):
                 self._framing.remember(key, logprobs=found)
             elif found:
                 self._extra["logprobs"] = {**as_object(self._extra.get("logprobs")), name: found}
-        self._calls.close_unnamed()
+        self._calls.close(cut=cut)
         self._sound.close()
         self._framing.stop_all(cut=cut)
 
