@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 
 import dragoman
-from dragoman import Anthropic, ConfigError, HTTPProvider, OpenAIChat, OpenAIResponses, Request, RetryPolicy, Timeouts, connect
+from dragoman import (
+    Anthropic,
+    ConfigError,
+    HTTPProvider,
+    InvalidInputError,
+    OpenAIChat,
+    OpenAIResponses,
+    Request,
+    RetryPolicy,
+    Timeouts,
+    connect,
+)
+from dragoman.auth import Credentials
+from dragoman.local import local_provider
 from dragoman.names import CHAT_HOSTS, RESPONSES_HOSTS
+from dragoman.provider_settings import Defaults
 from dragoman.settings import Environment
 from dragoman.wire.anthropic import AnthropicWire
 from dragoman.wire.anthropic.suffixes import split_model
@@ -22,6 +39,9 @@ VARIABLES = (
     "DRAGOMAN_PROVIDER_MAX_RETRIES",
     "DRAGOMAN_PROVIDER_TIMEOUT",
     "DRAGOMAN_TRACE_LLM_CONTENT",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OLLAMA_BASE_URL",
 )
 
 
@@ -323,8 +343,122 @@ def test_retries_and_timeouts_come_from_the_environment(monkeypatch: pytest.Monk
 )
 def test_a_bad_value_is_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match="base_url" if "URL" in name else name):
+    with pytest.raises(ConfigError, match=name):
         Anthropic()
+
+
+@pytest.mark.parametrize("name", ["openai", "openai-responses", "ollama", "local", "anthropic"])
+def test_a_flag_that_is_neither_true_nor_false_is_named_by_every_provider(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_TRACE_LLM_CONTENT", "maybe")
+    with pytest.raises(ConfigError, match="DRAGOMAN_TRACE_LLM_CONTENT must be true or false, not 'maybe'"):
+        connect(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "value", "said"),
+    [
+        ("anthropic", "ANTHROPIC_BASE_URL", "api.x", r"must be an http\(s\) URL with a host, not 'api.x'"),
+        ("anthropic", "ANTHROPIC_BASE_URL", "http://api.example.com", "'http://api.example.com' is plain http"),
+        ("anthropic", "ANTHROPIC_BASE_URL", "https://me:pw@api.example.com", "must not contain a user name"),
+        ("anthropic", "ANTHROPIC_BASE_URL", "https://[::1", "must be an http"),
+        ("openai", "OPENAI_BASE_URL", "https://api.example.com?key=x", "must not contain a query"),
+        ("openai-responses", "OPENAI_BASE_URL", "api.x", "must be an http"),
+        ("ollama", "OLLAMA_BASE_URL", "localhost:11434", "must be an http"),
+        ("anthropic", "ANTHROPIC_API_KEY", "one\ntwo", "contains a line break"),
+        ("anthropic", "ANTHROPIC_AUTH_TOKEN", "ключ", "contains a line break or a character that no header can carry"),
+        ("openai", "OPENAI_API_KEY", "one\ntwo", "contains a line break"),
+        ("anthropic", "DRAGOMAN_DEFAULT_MODEL", "anthropic:", "'anthropic:' names no model"),
+        (None, "DRAGOMAN_DEFAULT_MODEL", "anthropic:", "'anthropic:' names no model"),
+        (None, "DRAGOMAN_DEFAULT_MODEL", "nope", "unknown provider or model 'nope'"),
+    ],
+)
+def test_whatever_is_wrong_with_a_value_its_variable_is_named(
+    name: str | None, variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=f"^{variable}:? {said}"):
+        connect(name)
+
+
+# ---- settings of another type
+
+
+CHAT: dict[str, object] = {"model": "m-1", "base_url": "https://api.test/v1"}
+
+
+@pytest.mark.parametrize("make", [Anthropic, partial(OpenAIChat, **CHAT)])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("stop_sequences", "STOP", "a list of strings, not str"),
+        ("stop_sequences", b"STOP", "a list of strings, not bytes"),
+        ("stop_sequences", ["STOP", 5], "a list of strings, not list of int"),
+        ("stop_sequences", {"STOP"}, "a list of strings, not set"),
+        ("base_url", 5, "a string, not int"),
+        ("headers", [("x-a", "1")], "a dict of strings, not list of tuple"),
+        ("headers", {"x-a": 1}, "a dict of strings, not dict of int"),
+        ("headers", None, "a dict of strings, not NoneType"),
+        ("extra_body", "speed=fast", "a dict with strings as keys, not str"),
+        ("extra_body", {1: "x"}, "a dict with strings as keys, not dict of int"),
+        ("max_tokens", "100", "a whole number of tokens, not str"),
+        ("max_tokens", 5.5, "a whole number of tokens, not float"),
+        ("max_tokens", True, "a whole number of tokens, not bool"),
+        ("max_tokens", -5, r"1 or more \(0 only fills the prompt cache\), not -5"),
+        ("temperature", "hot", "a number, not str"),
+        ("top_p", False, "a number, not bool"),
+        ("top_k", 1.5, "a whole number, not float"),
+        ("credentials", "sk-secret", "a function that gives a key or Credentials when it is called, not str"),
+        ("credentials", Credentials(api_key="sk-secret"), "a function that gives a key or Credentials when it is called, not Credentials"),
+        ("allow_http", "no", "True or False, not str"),
+        ("model", 5, "a string, not int"),
+    ],
+)
+def test_a_setting_of_another_type_is_named_when_the_provider_is_made(make: Any, setting: str, value: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{setting} must be {said}$"):
+        make(**{setting: value})
+
+
+@pytest.mark.parametrize(
+    ("make", "setting", "value", "said"),
+    [
+        (Anthropic, "betas", "context-1m-2025-08-07", "a list of strings, not str"),
+        (Anthropic, "api_version", 20230601, "a string, not int"),
+        (Anthropic, "api_version", None, "a string, not NoneType"),
+        (Anthropic, "cache", "always", "one of explicit, auto, provider, off, not str"),
+        (Anthropic, "name", None, "a string, not NoneType"),
+        (OpenAIResponses, "max_tokens", 5.5, "a whole number of tokens, not float"),
+        (OpenAIResponses, "max_tokens", -1, r"1 or more .*, not -1"),
+        (OpenAIResponses, "provider", 5, "a string, not int"),
+        (Defaults, "betas", "context-1m-2025-08-07", "a list of strings, not str"),
+        (Defaults, "headers", {"x-a": 1}, "a dict of strings, not dict of int"),
+        (local_provider, "api_key", 5, "a string, not int"),
+        (local_provider, "system", None, "a string, not NoneType"),
+        (local_provider, "threads", "2", "a whole number, not str"),
+        (local_provider, "fetch", "no", "True or False, not str"),
+        (local_provider, "model", 5, "'smollm2-135m-instruct' or the path of a GGUF file, not int"),
+    ],
+)
+def test_so_is_one_that_only_some_providers_have(make: Any, setting: str, value: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{setting} must be {said}$"):
+        make(**{setting: value})
+
+
+def test_what_is_no_name_is_said() -> None:
+    with pytest.raises(ConfigError, match="connect\\(\\) takes a name such as 'anthropic:claude-sonnet-5', not int"):
+        connect(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [OpenAIChat, OpenAIResponses])
+def test_an_address_that_cannot_be_read_is_a_bad_setting(make: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^base_url must be an http\(s\) URL with a host: Invalid IPv6 URL"):
+        make(base_url="https://[::1", model="m-1")
+
+
+def test_max_tokens_of_the_provider_are_at_most_those_that_the_model_can_write() -> None:
+    provider = Anthropic("k", max_tokens=10**9)
+    assert b'"max_tokens":64000' in provider.http_request(Request("hi", model="claude-haiku-4-5")).body
+    with pytest.raises(InvalidInputError, match="max_tokens"):
+        provider.http_request(Request("hi", model="claude-haiku-4-5", max_tokens=10**9))
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("1", True), ("Yes", True), ("off", False), ("", False)])

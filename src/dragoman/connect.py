@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from dragoman.auth import Credentials, HeaderAuth, NoAuth, concealed
 from dragoman.errors import ConfigError
-from dragoman.names import CHAT_HOSTS, RESPONSES_HOSTS, default_model_for, split_name
+from dragoman.names import CHAT_HOSTS, DEFAULT_MODEL_VARIABLE, RESPONSES_HOSTS, default_model_for, split_name
 from dragoman.provider import HTTPProvider
 from dragoman.provider_base import ProviderBase
-from dragoman.provider_settings import Defaults
+from dragoman.provider_settings import Defaults, check_settings
 from dragoman.settings import Environment
 from dragoman.value import Secret
 from dragoman.vendors import Anthropic, OpenAIChat, OpenAIResponses
@@ -66,16 +66,19 @@ def connect(name: str | None = None, **settings: Any) -> ProviderBase:
             settings[secret] = Secret(settings[secret])  # for the sake of tracebacks that show local variables
     if isinstance(settings.get("headers"), Mapping):
         settings["headers"] = concealed(settings["headers"])
+    variable = ""
     if name is None:
-        name = Environment().first("DRAGOMAN_DEFAULT_MODEL")
+        variable, name = DEFAULT_MODEL_VARIABLE, Environment().first(DEFAULT_MODEL_VARIABLE)
         if not name:
-            raise ConfigError(f"no model named: pass one to connect() or set DRAGOMAN_DEFAULT_MODEL; {_known()}")
-    provider, model = split_name(name)
+            raise ConfigError(f"no model named: pass one to connect() or set {variable}; {_known()}")
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"connect() takes a name such as 'anthropic:claude-sonnet-5', not {type(name).__name__}")
+    provider, model = split_name(name, variable=variable)
     if not provider:  # perhaps a wire of another package
         provider, _, model = name.partition(":")
     entry = PROVIDERS.get(provider) or _installed(provider)
     if entry is None:
-        raise ConfigError(f"unknown provider or model {name!r}; {_known()}")
+        raise ConfigError(f"{variable and f'{variable}: '}unknown provider or model {name!r}; {_known()}")
     if model:
         if settings.get("model", model) != model:
             raise ConfigError(f"two models named: {model!r} in {name!r} and model={settings['model']!r}")
@@ -109,6 +112,7 @@ def _installed(name: str) -> _Entry | None:
         return None
 
     def make(*, api_key: str | None = None, base_url: str | None = None, model: str = "", **settings: Any) -> ProviderBase:
+        check_settings(api_key=api_key, base_url=base_url)
         variables: tuple[str, ...] = getattr(wire, "key_variables", ())
         key = Secret(api_key or Environment().first(*variables))
         looked_at = f" or set one of {', '.join(variables)}" if variables else ""

@@ -6,8 +6,8 @@ quotes what may hold a key.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from msgspec.structs import force_setattr, replace
@@ -19,12 +19,12 @@ from dragoman.retry import RetryPolicy
 from dragoman.transport import AsyncTransport, Timeouts, Transport, TransportName
 from dragoman.value import Value
 
-__all__ = ["Defaults", "check_limits", "check_url", "transports_of"]
+__all__ = ["Defaults", "check_limits", "check_settings", "check_url", "transports_of"]
 
 
 class Defaults(Value, frozen=True, kw_only=True):
     """What a provider fills in where a request says nothing. Betas, headers and extra_body are added to the request's own. The repr
-    shows neither headers nor extra_body: a gateway's token may stand there.
+    shows neither headers nor extra_body: a gateway's token may stand there. Raises ConfigError for a value of another type.
     """
 
     model: str = ""
@@ -39,7 +39,9 @@ class Defaults(Value, frozen=True, kw_only=True):
     extra_body: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
+        check_settings(headers=self.headers)
         force_setattr(self, "headers", concealed(self.headers))
+        check_settings(**{name: getattr(self, name) for name in self.__struct_fields__})
 
     def __repr__(self) -> str:
         return f"Defaults(model={self.model!r}, headers={list(self.headers)}, extra_body={list(self.extra_body)})"
@@ -67,6 +69,83 @@ class Defaults(Value, frozen=True, kw_only=True):
         return replace(request, **changes) if changes else request
 
 
+_Test: TypeAlias = Callable[[Any], bool]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _are_texts(value: object) -> bool:
+    """Whether it is a list of strings. A string is none, although its characters are strings."""
+    return all(map(_is_text, _items(value))) and isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def _are_headers(value: object) -> bool:
+    return all(map(_is_text, _items(value))) and isinstance(value, Mapping)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, cast("Mapping[object, object]", value)))
+
+
+def _items(value: object) -> list[object]:
+    """What a list holds, and a dict as keys and as values; nothing of anything else."""
+    if isinstance(value, Mapping):
+        given = cast("Mapping[object, object]", value)
+        return [*given, *given.values()]
+    return [*cast("Sequence[object]", value)] if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray) else []
+
+
+def _kind(value: object) -> str:
+    """The type of a wrong value; of a list or dict also what it holds that is no string. No value is quoted."""
+    wrong = sorted({type(item).__name__ for item in _items(value) if not isinstance(item, str)})
+    return type(value).__name__ + (f" of {', '.join(wrong)}" if wrong else "")
+
+
+_SETTINGS: dict[str, tuple[_Test, str]] = {
+    **dict.fromkeys(("api_key", "base_url", "api_version", "model", "name", "provider", "system"), (_is_text, "a string")),
+    "max_tokens": (_is_whole, "a whole number of tokens"),
+    **dict.fromkeys(("top_k", "threads"), (_is_whole, "a whole number")),
+    **dict.fromkeys(("temperature", "top_p"), (_is_number, "a number")),
+    **dict.fromkeys(("stop_sequences", "betas"), (_are_texts, "a list of strings")),
+    "headers": (_are_headers, "a dict of strings"),
+    "extra_body": (_is_object, "a dict with strings as keys"),
+    "cache": (get_args(CacheMode).__contains__, f"one of {', '.join(get_args(CacheMode))}"),
+    "credentials": (callable, "a function that gives a key or Credentials when it is called"),
+    **dict.fromkeys(("allow_http", "fetch"), (_is_flag, "True or False")),
+}
+"""What a setting's value has to be, and how to say so."""
+
+_NEVER_NONE = frozenset({"api_version", "extra_body", "headers", "name", "system", "threads"})
+"""Settings that have a value of their own where they are left out, which None is not."""
+
+
+def check_settings(**settings: object) -> None:
+    """Raises ConfigError naming the first of these settings whose value is of another type than its constructor says, or a negative number
+    of tokens.
+    """
+    for name, value in settings.items():
+        fits, words = _SETTINGS[name]
+        if not fits(value) and (value is not None or name in _NEVER_NONE):
+            raise ConfigError(f"{name} must be {words}, not {_kind(value)}")
+    limit = settings.get("max_tokens")
+    if isinstance(limit, int) and limit < 0:
+        raise ConfigError(f"max_tokens must be 1 or more (0 only fills the prompt cache), not {limit}")
+
+
 def transports_of(
     blocking: Transport | TransportName | None, looped: AsyncTransport | TransportName | None
 ) -> tuple[Transport | None, AsyncTransport | None]:
@@ -91,20 +170,21 @@ def check_limits(timeouts: object, retry: object) -> None:
         raise ConfigError(f"retry must be a RetryPolicy(…), not {type(retry).__name__}")
 
 
-def check_url(url: str, *, allow_http: bool) -> None:
+def check_url(url: str, *, allow_http: bool, name: str = "base_url") -> None:
+    """Raises ConfigError for what is no base URL. `name` says where it comes from: the setting, or the variable."""
     if "?" in url or "#" in url:  # not quoted: a key may stand in it
-        raise ConfigError("base_url must not contain a query or fragment; pass credentials as settings")
+        raise ConfigError(f"{name} must not contain a query or fragment; pass credentials as settings")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:  # a port that is no number, an unfinished IPv6 address
-        raise ConfigError(f"base_url must be an http(s) URL with a host: {error}") from None
+        raise ConfigError(f"{name} must be an http(s) URL with a host: {error}") from None
     if parts.username is not None or parts.password is not None:
-        raise ConfigError("base_url must not contain a user name or password; pass credentials as settings")
+        raise ConfigError(f"{name} must not contain a user name or password; pass credentials as settings")
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"base_url must be an http(s) URL with a host, not {url!r}")
+        raise ConfigError(f"{name} must be an http(s) URL with a host, not {url!r}")
     if parts.scheme == "http" and not allow_http and not _is_loopback(host):
-        raise ConfigError(f"base_url {url!r} is plain http: keys and prompts would travel unprotected; use https or allow_http=True")
+        raise ConfigError(f"{name} {url!r} is plain http: keys and prompts would travel unprotected; use https or allow_http=True")
 
 
 def _is_loopback(host: str) -> bool:

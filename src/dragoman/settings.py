@@ -22,12 +22,13 @@ class Environment:
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
         self._variables = dict(os.environ if variables is None else variables)
 
+    def which(self, *names: str) -> str:
+        """The name of the first of these that is set, or `""`."""
+        return next((name for name in names if self._variables.get(name, "").strip()), "")
+
     def first(self, *names: str) -> str:
-        """The first of these that is set, or `""`."""
-        for name in names:
-            if value := self._variables.get(name, "").strip():
-                return value
-        return ""
+        """The value of the first of these that is set, or `""`."""
+        return self._variables.get(self.which(*names), "").strip()
 
     def flag(self, name: str) -> bool:
         """A yes or no (1/0, true/false, yes/no, on/off); not set is no. Raises ConfigError."""

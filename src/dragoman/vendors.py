@@ -12,7 +12,7 @@ from dragoman.errors import ConfigError
 from dragoman.hooks import TelemetrySetting
 from dragoman.names import default_model_for
 from dragoman.provider import HTTPProvider
-from dragoman.provider_settings import Defaults
+from dragoman.provider_settings import Defaults, check_settings, check_url
 from dragoman.request import CacheMode, Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Anthropic", "OpenAIChat", "OpenAIResponses"]
 
 _KEY_VARIABLES = ("DRAGOMAN_ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY")
+_URL_VARIABLES = ("DRAGOMAN_ANTHROPIC_BASE_URL", "ANTHROPIC_BASE_URL")
 _TOKEN_VARIABLE = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # a name, not a token
 
 
@@ -34,10 +35,13 @@ class Anthropic(HTTPProvider):
     """Anthropic's Messages API, or anything that speaks it.
 
     Every setting is a default that a Request overrides. The key goes out as `x-api-key`, a token as `Authorization: Bearer`; the key wins.
-    `credentials` is a callable that is asked at each call, and once more after a 401. `base_url` may end in `/` or `/v1`. What is
-    not given is read from `DRAGOMAN_ANTHROPIC_API_KEY`, `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN`, `DRAGOMAN_ANTHROPIC_BASE_URL`,
-    `ANTHROPIC_BASE_URL`, `DRAGOMAN_DEFAULT_MODEL`, `DRAGOMAN_PROVIDER_MAX_RETRIES`, `DRAGOMAN_PROVIDER_TIMEOUT`. A missing key is
-    reported by the first call, a bad setting at once (ConfigError).
+    `credentials` is a callable that is asked at each call, and once more after a 401. `base_url` may end in `/` or `/v1`.
+    `max_tokens` is cut to what a request's model can write, since a provider serves many; a Request's own never is.
+
+    What is not given is read from `DRAGOMAN_ANTHROPIC_API_KEY`, `ANTHROPIC_API_KEY`, `ANTHROPIC_AUTH_TOKEN`,
+    `DRAGOMAN_ANTHROPIC_BASE_URL`, `ANTHROPIC_BASE_URL`, `DRAGOMAN_DEFAULT_MODEL`, `DRAGOMAN_PROVIDER_MAX_RETRIES`,
+    `DRAGOMAN_PROVIDER_TIMEOUT`. A missing key is reported by the first call, a bad setting at once (ConfigError that names the setting or
+    the variable).
     """
 
     def __init__(
@@ -70,14 +74,22 @@ class Anthropic(HTTPProvider):
     ) -> None:
         from dragoman.wire.anthropic import AnthropicWire
 
-        api_key, auth_token, headers = _concealed(api_key), _concealed(auth_token), concealed(headers)
-        environment = Environment()
-        environment.flag("DRAGOMAN_TRACE_LLM_CONTENT")  # read again by the telemetry; a bad value is reported here
+        api_key, auth_token, headers = _concealed(api_key), _concealed(auth_token), _headers(headers)
+        check_settings(
+            credentials=credentials,
+            base_url=base_url,
+            api_version=api_version,
+            max_tokens=max_tokens,
+            extra_body=extra_body,
+            allow_http=allow_http,
+            name=name,
+        )
+        environment = _environment()
         if credentials is not None and (api_key or auth_token):
             raise ConfigError("Error creating Anthropic client: give credentials= or api_key=/auth_token=, not both")
         if api_key is None and auth_token is None and credentials is None:
-            api_key, auth_token = _concealed(environment.first(*_KEY_VARIABLES)), _concealed(environment.first(_TOKEN_VARIABLE))
-        url = base_url or environment.first("DRAGOMAN_ANTHROPIC_BASE_URL", "ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
+            api_key, auth_token = _secret_of(environment, *_KEY_VARIABLES), _secret_of(environment, _TOKEN_VARIABLE)
+        url = base_url or _url_of(environment, *_URL_VARIABLES, allow_http=allow_http) or "https://api.anthropic.com"
         looked_at = ", ".join((*_KEY_VARIABLES, _TOKEN_VARIABLE))
         super().__init__(
             AnthropicWire(provider=name, label="Anthropic", api_version=api_version, max_tokens=max_tokens),
@@ -124,6 +136,35 @@ def _concealed(secret: str | None) -> str | None:
     return None if secret is None else Secret(secret.strip())
 
 
+def _headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The same headers, those that name a secret concealed. Raises ConfigError if they are none."""
+    check_settings(headers=headers)
+    return concealed(headers)
+
+
+def _environment() -> Environment:
+    """The environment of a provider that is made. Raises ConfigError for a flag that only the telemetry will read."""
+    environment = Environment()
+    environment.flag("DRAGOMAN_TRACE_LLM_CONTENT")
+    return environment
+
+
+def _secret_of(environment: Environment, *variables: str) -> str | None:
+    """The key or token of the first of these that is set. Raises ConfigError, naming it, if no header can carry it."""
+    secret = _concealed(environment.first(*variables))
+    if secret and not (secret.isascii() and secret.isprintable()):
+        raise ConfigError(f"{environment.which(*variables)} contains a line break or a character that no header can carry")
+    return secret
+
+
+def _url_of(environment: Environment, *variables: str, allow_http: bool) -> str:
+    """The base URL of the first of these that is set, or `""`. Raises ConfigError, naming it, if it is none."""
+    url = environment.first(*variables)
+    if url:
+        check_url(url, allow_http=allow_http, name=environment.which(*variables))
+    return url
+
+
 WITHOUT_SIGNS_OF_LIFE = Timeouts(first_byte=300.0, idle=300.0)
 """For protocols that send nothing while a model thinks: silence does not mean that the server is gone."""
 
@@ -139,10 +180,17 @@ class _OpenAI(HTTPProvider):
         base_url: str | None,
         api_key: str | None,
         source: CredentialsSource | None,
+        *,
+        allow_http: bool,
     ) -> tuple[str, Auth]:
         """The base URL and the credentials. Raises ConfigError if there is no URL."""
         url = base_url or ""
-        if not url and (url := environment.first(*endpoint.urls)) and endpoint.url_suffix and endpoint.url_suffix not in url:
+        if (
+            not url
+            and (url := _url_of(environment, *endpoint.urls, allow_http=allow_http))
+            and endpoint.url_suffix
+            and endpoint.url_suffix not in url
+        ):
             url = url.rstrip("/") + endpoint.url_suffix
         url = url or endpoint.base_url
         if not url:
@@ -151,7 +199,7 @@ class _OpenAI(HTTPProvider):
         if source is not None and api_key:
             raise ConfigError(f"Error creating {label} client: give credentials= or api_key=, not both")
         if api_key is None and source is None:
-            api_key = _concealed(environment.first(*endpoint.keys))
+            api_key = _secret_of(environment, *endpoint.keys)
         if not api_key and source is None and not endpoint.key_required:
             return url, NoAuth()
         variables = f" or set one of {', '.join(endpoint.keys)}" if endpoint.keys else ""
@@ -196,12 +244,15 @@ class OpenAIChat(_OpenAI):
         from dragoman.wire.openai_chat import CONNECT, Endpoint, OpenAIChatWire
         from dragoman.wire.openai_chat.hosts import host_of
 
-        api_key, headers = _concealed(api_key), concealed(headers)
-        environment = Environment()
+        api_key, headers = _concealed(api_key), _headers(headers)
+        check_settings(credentials=credentials, base_url=base_url, extra_body=extra_body, allow_http=allow_http, name=name)
+        if base_url:
+            check_url(base_url, allow_http=allow_http)
+        environment = _environment()
         wire = OpenAIChatWire(dialect or (host_of(base_url) or "generic" if base_url else "openai"))
         row = wire.dialect
         endpoint = CONNECT.get(name or row.name, Endpoint(dialect=row.name, key_required=False))
-        url, auth = self._address(endpoint, environment, row.label, base_url, api_key, credentials)
+        url, auth = self._address(endpoint, environment, row.label, base_url, api_key, credentials, allow_http=allow_http)
         super().__init__(
             wire,
             transport,
@@ -264,12 +315,23 @@ class OpenAIResponses(_OpenAI):
         from dragoman.wire.openai_chat.hosts import host_of
         from dragoman.wire.openai_responses import OpenAIResponsesWire
 
-        api_key, headers = _concealed(api_key), concealed(headers)
-        environment = Environment()
+        api_key, headers = _concealed(api_key), _headers(headers)
+        check_settings(
+            credentials=credentials,
+            base_url=base_url,
+            provider=provider,
+            max_tokens=max_tokens,
+            extra_body=extra_body,
+            allow_http=allow_http,
+            name=name,
+        )
+        if base_url:
+            check_url(base_url, allow_http=allow_http)
+        environment = _environment()
         provider = provider or (host_of(base_url) or "openai-compatible" if base_url else "openai")
         wire = OpenAIResponsesWire(provider=provider, max_tokens=max_tokens)
         endpoint = CONNECT.get(provider, Endpoint(dialect="generic", key_required=False))
-        url, auth = self._address(endpoint, environment, wire.label, base_url, api_key, credentials)
+        url, auth = self._address(endpoint, environment, wire.label, base_url, api_key, credentials, allow_http=allow_http)
         super().__init__(
             wire,
             transport,

@@ -23,7 +23,7 @@ from dragoman.hooks import CallSpan, TelemetrySetting
 from dragoman.local.model_file import ensure_model, find_model
 from dragoman.local.server import LocalServer, chat_template, check_engine, is_running, process_key, start_server
 from dragoman.provider import HTTPProvider
-from dragoman.provider_settings import Defaults
+from dragoman.provider_settings import Defaults, check_settings
 from dragoman.request import Request
 from dragoman.retry import RetryPolicy
 from dragoman.settings import Environment
@@ -60,6 +60,9 @@ class LocalModel:
     """
 
     def __init__(self, model: str = "", *, fetch: bool = True, threads: int = 1) -> None:
+        check_settings(threads=threads)
+        if not isinstance(model, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"model must be {MODEL!r} or the path of a GGUF file, not {type(model).__name__}")
         if threads < 1:
             raise ConfigError(f"threads must be 1 or more, not {threads}")
         self._own = None if model in ("", MODEL) else Path(model).expanduser()
@@ -286,7 +289,9 @@ def local_provider(
     request has none. `api_key`: a key to try instead of the server's own; it is refused, as a wrong key is anywhere. `transport` and
     `async_transport` carry the requests; but for one of your own none goes by a proxy. Raises ConfigError for a model that is neither.
     """
+    check_settings(api_key=api_key, system=system, fetch=fetch)
     environment = Environment()
+    environment.flag("DRAGOMAN_TRACE_LLM_CONTENT")  # read again by the telemetry
     served = LocalModel(model, fetch=fetch, threads=threads)
     return LocalProvider(
         served,
