@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from dragoman.testing import WireServer
 from dragoman.testing.answer import Answer
 from dragoman.testing.anthropic import anthropic_error, anthropic_stream
-from tests.cli.command import Outcome, invoke
+from tests.cli.command import TIMEOUT, Outcome, environment, invoke
 from tests.telemetry.test_otlp import Receiver, receiver
 
 __all__ = ["receiver"]
@@ -67,6 +69,15 @@ def test_both_at_once_is_a_mistake(server: WireServer) -> None:
     assert done.code == 2
     assert "give one of them" in done.err
     assert server.requests == []
+
+
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter"])
+def test_without_the_packages_the_extra_that_brings_them_all_is_named(missing: str) -> None:
+    code = f"import sys\nsys.modules[{missing!r}] = None\nfrom dragoman.cli import main\nsys.exit(main())"
+    command = [sys.executable, "-c", code, "probe", "--prompt", "Hi", "--trace"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), timeout=TIMEOUT)
+    said = "dragoman: --trace needs OpenTelemetry and its OTLP exporter: pip install 'dragoman[otlp]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 def test_a_protocol_that_cannot_be_exported_is_a_mistake(server: WireServer) -> None:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from dragoman.cli.outcome import UsageError
 from dragoman.cli.terminal import Screen
+from dragoman.errors import ConfigError
 from dragoman.hooks import TelemetrySetting
 
 __all__ = ["Tracing", "tracing"]
@@ -63,7 +64,10 @@ class _Export:
     """The span and the metrics, to the OTLP endpoint of the environment."""
 
     def __init__(self) -> None:
-        from dragoman.telemetry import otlp_telemetry
+        try:
+            from dragoman.telemetry import otlp_telemetry
+        except ConfigError as error:  # of a library: it names one package after the other, and settings that are no options
+            raise ConfigError("--trace needs OpenTelemetry and its OTLP exporter: pip install 'dragoman[otlp]'") from error
 
         self._otlp = otlp_telemetry()
         self.telemetry: TelemetrySetting = self._otlp
