@@ -38,6 +38,13 @@ def test_the_script_is_the_command_line() -> None:
     assert script.load() is main
 
 
+@pytest.mark.parametrize("module", ["dragoman", "dragoman.cli"])
+def test_the_package_runs_as_the_command_line(module: str) -> None:
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True, env=environment())
+
+    assert done.stdout == f"dragoman {package.__version__}\n"
+
+
 def test_help_loads_no_command(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom dragoman.cli import main\nsys.argv = ['dragoman', '--help']\n"

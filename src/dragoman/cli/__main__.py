@@ -1,4 +1,4 @@
-"""`python -m dragoman.cli`: the command line where no script is installed."""
+"""`python -m dragoman.cli`: the same as `python -m dragoman`."""
 
 from dragoman.cli import main
 

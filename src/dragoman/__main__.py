@@ -1,0 +1,5 @@
+"""`python -m dragoman`: the command line where no script is installed."""
+
+from dragoman.cli import main
+
+main()
