@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman import (
     Accumulator,
+    Anthropic,
     Audio,
     Base64,
     BlockStart,
@@ -259,6 +262,42 @@ def test_an_exception_that_is_no_provider_error_passes_unwrapped() -> None:
 def test_only_an_assistant_answers() -> None:
     with pytest.raises(ValueError, match="not with one of the user"):
         ScriptedProvider.of(user("hello"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (ToolUse("call_1", "get_time", {}), "ToolUse"),
+        (ValueError("no"), "ValueError"),
+        (OverloadedError, "the class OverloadedError"),
+        (None, "NoneType"),
+        (["one", "two"], "list"),
+    ],
+)
+def test_what_is_no_answer_is_refused_when_the_provider_is_made(answer: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=f"^a script answers with a message, its text, a Response or a ProviderError, not {said}$"):
+        ScriptedProvider.of(answer)
+
+
+@pytest.mark.parametrize(
+    ("scripts", "said"),
+    [(["hello"], "str"), (script("hello"), "MessageStart"), ([[*script("hello"), None]], "NoneType"), ([[Failed]], "the class Failed")],
+)
+def test_what_is_no_script_is_refused_when_the_provider_is_made(scripts: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=f"^a script is a list of events, not {said};"):
+        ScriptedProvider(scripts)
+
+
+def test_a_call_takes_a_request_as_with_real_providers() -> None:
+    real: Any = Anthropic("sk-ant-secret-key-1", model="claude-test-1", telemetry=None)
+    provider: Any = ScriptedProvider.of("hello")
+
+    with pytest.raises(TypeError) as expected:
+        real.complete("hi")
+    for call in (provider.complete, provider.events, provider.stream, provider.aevents, provider.astream):
+        with pytest.raises(TypeError, match=f"^{re.escape(str(expected.value))}$"):
+            call("hi")
+    assert provider.requests == []
 
 
 def test_it_serves_an_event_loop_the_same_way() -> None:

@@ -16,7 +16,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from copy import copy
 from threading import Lock
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -90,7 +90,7 @@ class ScriptedProvider(ProviderBase):
         self.name = name
         self.default_model = model
         self.requests: list[Request] = []
-        self._scripts = [list(events) for events in scripts]
+        self._scripts = [_checked(events) for events in scripts]
         self._before = before
         self._after = after
         self._lock = Lock()
@@ -104,7 +104,9 @@ class ScriptedProvider(ProviderBase):
         name: str = "scripted",
         model: str = "scripted-1",
     ) -> ScriptedProvider:
-        """A provider that gives these answers, one per call. Raises ValueError for a message that is not the assistant's."""
+        """A provider that gives these answers, one per call. Raises TypeError for what is no answer, ValueError for a message that is not
+        the assistant's.
+        """
         scripts = [script(answer, id=f"msg_{n}", provider=name, model=model) for n, answer in enumerate(answers, 1)]
         return cls(scripts, before=before, after=after, name=name, model=model)
 
@@ -119,6 +121,8 @@ class ScriptedProvider(ProviderBase):
         return AsyncStream(AsyncIteratorSource(_AsyncPlay(self._play(self._next(request)))), raises=False, span=self._span(request))
 
     def _next(self, request: Request) -> list[Event]:
+        if not isinstance(request, Request):  # pyright: ignore[reportUnnecessaryIsInstance]  # as real providers refuse it
+            raise TypeError(f"a call takes a Request, as in complete(Request(…)), not {type(request).__name__}")
         with self._lock:
             number = len(self.requests)
             if number >= len(self._scripts):
@@ -139,6 +143,21 @@ class ScriptedProvider(ProviderBase):
 
     def __repr__(self) -> str:
         return f"<ScriptedProvider {self.name}: {len(self.requests)} of {len(self._scripts)} scripts played>"
+
+
+def _checked(events: object) -> list[Event]:
+    """One script. Raises TypeError for what is none, or holds what is no event."""
+    odd = [events]
+    if isinstance(events, Iterable):
+        script = list(cast("Iterable[object]", events))
+        odd = [event for event in script if not isinstance(event, Event)]
+        if not odd:
+            return cast("list[Event]", script)
+    raise TypeError(f"a script is a list of events, not {_kind(odd[0])}; ScriptedProvider.of takes whole answers")
+
+
+def _kind(value: object) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 class _AsyncPlay:
@@ -166,7 +185,7 @@ def script(answer: ScriptedAnswer, *, id: str = "msg_1", provider: str = "script
     """The events of one whole answer, in the order in which a real stream brings them.
 
     A message that calls tools stops with `tool_use`, any other with `end_turn`; a Response stops as it says and brings its usage.
-    Raises ValueError for a message that is not the assistant's.
+    Raises TypeError for what is no answer, ValueError for a message that is not the assistant's.
     """
     if isinstance(answer, ProviderError):
         return [Failed(answer)]
@@ -183,6 +202,8 @@ def script(answer: ScriptedAnswer, *, id: str = "msg_1", provider: str = "script
         )
         return [start, *_blocks(answer.message), end]
     message = assistant(answer) if isinstance(answer, str) else answer
+    if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]  # a block, another exception
+        raise TypeError(f"a script answers with a message, its text, a Response or a ProviderError, not {_kind(message)}")
     if message.role != "assistant":
         raise ValueError(f"a script answers with an assistant message, not with one of the {message.role}")
     stop: StopReason = "tool_use" if message.tool_uses or message.invalid_tool_uses else "end_turn"
