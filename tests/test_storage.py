@@ -6,7 +6,7 @@ import json
 import sys
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -484,6 +484,19 @@ def test_refusals_name_places_and_never_quote_content() -> None:
             from_json(data)
         assert "secret" not in str(caught.value)
         assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(("data", "kind"), [(5, "int"), (None, "NoneType"), ({"role": "user", "content": "secret"}, "dict"), ([], "list")])
+def test_what_is_neither_text_nor_bytes_is_refused(data: Any, kind: str) -> None:
+    with pytest.raises(StorageError, match=f"^cannot be read: JSON is text or bytes, not {kind}$"):
+        from_json(data)
+
+
+def test_bytes_of_other_kinds_are_read_as_bytes() -> None:
+    data = to_json(user("hi"))
+    assert from_json(cast("bytes", bytearray(data))) == from_json(cast("bytes", memoryview(data))) == user("hi")
+    with pytest.raises(StorageError, match="upgrade dragoman"):
+        from_json(cast("bytes", memoryview(b'{"v":99,"role":"user","content":[]}')))
 
 
 def test_an_unknown_type_argument_is_a_callers_mistake() -> None:

@@ -242,14 +242,25 @@ def from_json(data: bytes | str, type: Any = Message) -> Any:
     """The value that `to_json` wrote. `type` is Message, Request, Response, a block, a union such as `Block` or `Event`, or `list[…]`.
 
     Raises StorageError with the path (`$.content[0].text`) for data that is not of this type, was written by a newer format version,
-    or is not JSON; and nothing else.
+    or is not JSON (a dict is none: `dragoman.storage.from_builtins` reads it); and nothing else.
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "backslashreplace")  # a lone surrogate becomes its JSON escape
+    elif not isinstance(data, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+        data = _bytes(data)
     value = _read(data, type)
     if b'"reported_cost"' in data:
         _refuse_non_finite(value, "read")
     return value
+
+
+def _bytes(data: object) -> bytes:
+    """The same bytes, of the kinds that databases give. Raises StorageError for what is none."""
+    if isinstance(data, bytearray):
+        return bytes(data)
+    if isinstance(data, memoryview):
+        return data.tobytes()
+    raise StorageError(f"cannot be read: JSON is text or bytes, not {data.__class__.__name__}")
 
 
 def _read(data: bytes, type: Any) -> Any:
