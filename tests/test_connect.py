@@ -312,6 +312,13 @@ def test_a_wire_of_another_package_is_found_by_its_entry_point(monkeypatch: pyte
     assert (request.url, request.headers["authorization"]) == ("https://other.test/v1/messages", "Bearer k-123456")
     with pytest.raises(ConfigError, match=r"^other API key is required.*OTHER_KEY"):
         sent(connect("other:m-1"))
+    with pytest.raises(ConfigError, match=r"^base_url must be a string, not int"):
+        connect("other:m-1", base_url=5)
+    monkeypatch.setenv("OTHER_KEY", "k-654321")
+    assert sent(connect("other:m-1")).headers["authorization"] == "Bearer k-654321"
+    monkeypatch.setenv("OTHER_KEY", "one\ntwo")
+    with pytest.raises(ConfigError, match=r"^OTHER_KEY contains a line break"):
+        connect("other:m-1")
     with pytest.raises(ConfigError, match=r"wire 'broken' of other:Wire cannot be loaded"):
         connect("broken:m")
 

@@ -114,7 +114,7 @@ def _installed(name: str) -> _Entry | None:
     def make(*, api_key: str | None = None, base_url: str | None = None, model: str = "", **settings: Any) -> ProviderBase:
         check_settings(api_key=api_key, base_url=base_url)
         variables: tuple[str, ...] = getattr(wire, "key_variables", ())
-        key = Secret(api_key or Environment().first(*variables))
+        key = Secret(api_key) if api_key else Environment().secret(*variables)
         looked_at = f" or set one of {', '.join(variables)}" if variables else ""
         auth = HeaderAuth(
             Credentials(api_key=key),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dragoman.errors import ConfigError
 from dragoman.retry import RetryPolicy
 from dragoman.transport import YEAR, Timeouts
+from dragoman.value import Secret
 
 __all__ = ["Environment"]
 
@@ -29,6 +30,13 @@ class Environment:
     def first(self, *names: str) -> str:
         """The value of the first of these that is set, or `""`."""
         return self._variables.get(self.which(*names), "").strip()
+
+    def secret(self, *names: str) -> Secret:
+        """The key or token of the first of these that is set, or `""`. Raises ConfigError, naming it, if no header can carry it."""
+        value = Secret(self.first(*names))
+        if not (value.isascii() and value.isprintable()):
+            raise ConfigError(f"{self.which(*names)} contains a line break or a character that no header can carry")
+        return value
 
     def flag(self, name: str) -> bool:
         """A yes or no (1/0, true/false, yes/no, on/off); not set is no. Raises ConfigError."""

@@ -88,7 +88,7 @@ class Anthropic(HTTPProvider):
         if credentials is not None and (api_key or auth_token):
             raise ConfigError("Error creating Anthropic client: give credentials= or api_key=/auth_token=, not both")
         if api_key is None and auth_token is None and credentials is None:
-            api_key, auth_token = _secret_of(environment, *_KEY_VARIABLES), _secret_of(environment, _TOKEN_VARIABLE)
+            api_key, auth_token = environment.secret(*_KEY_VARIABLES), environment.secret(_TOKEN_VARIABLE)
         url = base_url or _url_of(environment, *_URL_VARIABLES, allow_http=allow_http) or "https://api.anthropic.com"
         looked_at = ", ".join((*_KEY_VARIABLES, _TOKEN_VARIABLE))
         super().__init__(
@@ -149,14 +149,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _secret_of(environment: Environment, *variables: str) -> str | None:
-    """The key or token of the first of these that is set. Raises ConfigError, naming it, if no header can carry it."""
-    secret = _concealed(environment.first(*variables))
-    if secret and not (secret.isascii() and secret.isprintable()):
-        raise ConfigError(f"{environment.which(*variables)} contains a line break or a character that no header can carry")
-    return secret
-
-
 def _url_of(environment: Environment, *variables: str, allow_http: bool) -> str:
     """The base URL of the first of these that is set, or `""`. Raises ConfigError, naming it, if it is none."""
     url = environment.first(*variables)
@@ -199,7 +191,7 @@ class _OpenAI(HTTPProvider):
         if source is not None and api_key:
             raise ConfigError(f"Error creating {label} client: give credentials= or api_key=, not both")
         if api_key is None and source is None:
-            api_key = _secret_of(environment, *endpoint.keys)
+            api_key = environment.secret(*endpoint.keys)
         if not api_key and source is None and not endpoint.key_required:
             return url, NoAuth()
         variables = f" or set one of {', '.join(endpoint.keys)}" if endpoint.keys else ""
