@@ -116,6 +116,20 @@ class TestScript:
             httpx2.get(server.url, trust_env=False)
         assert any("LookupError('mine')" in note for note in caught.value.__notes__)
 
+    def test_client_that_does_not_speak_http_is_told_when_the_server_stops(self) -> None:
+        server = WireServer().start()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+            client.sendall(b"\0\1rubbish\r\n\r\n")
+            server.wait_closed()
+        with pytest.raises(RuntimeError, match="connection 0: what the client sent is not HTTP: illegal request line"):
+            server.stop()
+
+    def test_client_that_speaks_tls_is_turned_away(self) -> None:
+        with WireServer() as server:
+            with pytest.raises(httpx2.ConnectError, match="WRONG_VERSION_NUMBER"):
+                httpx2.get(server.url.replace("http:", "https:"), trust_env=False)
+            assert server.requests == []
+
     def test_function_that_forgets_to_return_is_told(self) -> None:
         server = WireServer(lambda request: None).start()  # type: ignore[arg-type, return-value]
         with pytest.raises(httpx2.RemoteProtocolError):

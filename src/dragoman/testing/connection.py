@@ -28,6 +28,8 @@ _RST_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER on, zero seconds: closing sends RST."""
 
 _BODY_LIMIT = 256 * 1024 * 1024
+_TLS_HANDSHAKE = b"\x16\x03"
+"""How a connection of TLS begins: the type of its first record, and the version's first byte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,7 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._drop_next = False
+        self._begun = False
 
     @property
     def closed(self) -> bool:
@@ -117,6 +120,11 @@ class Connection(asyncio.Protocol):
         task.add_done_callback(self._finished)
 
     def data_received(self, data: bytes) -> None:
+        if not self._begun and data.startswith(_TLS_HANDSHAKE):  # no mistake of the test: as a real server, say so in plain text and close
+            self._write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self._close()
+            return
+        self._begun = True
         self._parse(data)
 
     def eof_received(self) -> bool:
@@ -167,7 +175,9 @@ class Connection(asyncio.Protocol):
                 else:
                     return
         except h11.RemoteProtocolError as error:
-            self._served.note("error", error)
+            mistake = RuntimeError(f"connection {self.index}: what the client sent is not HTTP: {error}")
+            mistake.__cause__ = error
+            self._served.note("error", mistake)
             self.abort()
 
     def _complete(self) -> None:

@@ -163,7 +163,9 @@ class WireServer:
         return self
 
     def stop(self) -> None:
-        """Close everything. Idempotent. Raises what a function of the script raised, if one did."""
+        """Close everything. Idempotent. Raises what a function of the script raised, if one did, and RuntimeError if a client sent what is
+        not HTTP (TLS to a server without is only turned away).
+        """
         loop, thread = self._loop, self._thread
         self._loop = self._thread = None
         if loop is not None and thread is not None:
