@@ -22,6 +22,7 @@ from dragoman.request import Request
 from dragoman.validation.blocks import check_json
 from dragoman.validation.dialect import Dialect, dialect_of
 from dragoman.validation.headers import check_headers, sent_betas, sent_version
+from dragoman.validation.keys import check_keys
 from dragoman.validation.marks import check_marks
 from dragoman.validation.repair import Change, Repaired, mend
 from dragoman.validation.schemas import check_strict
@@ -68,6 +69,8 @@ def problems(request: Request, wire: Wire) -> list[Problem]:
     """
     out, typed = _look(request, wire)
     encodable = typed and not any(problem.rule == "not_json" for problem in out)
+    if encodable:
+        check_keys(request, wire.name, out)
     if encodable and not dialect_of(wire.name).claude and hasattr(wire, "encode"):  # a stand-in may have but a name
         _ask_wire(request, wire, out)
     return out
@@ -133,7 +136,8 @@ def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Prob
         if turns.silent and not any(problem.path == "messages" for problem in out):
             text = f"{dialect.label} request requires at least one user/assistant message"
             out.append(Problem("messages", "required", text, "add a user message with text"))
-        check_marks(request, out, in_messages=turns.marked)
+        if not any(problem.rule == "not_json" for problem in out):  # a value may hold itself
+            check_marks(request, model, out, in_messages=turns.marked)
     return out, typed
 
 

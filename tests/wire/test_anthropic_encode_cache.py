@@ -22,6 +22,7 @@ from dragoman import (
     ProviderTool,
     RedactedThinking,
     Request,
+    ServerToolResult,
     Text,
     Thinking,
     Tool,
@@ -49,6 +50,8 @@ def marks(*messages: Message | str, **fields: Any) -> dict[str, Any]:
 
     def look(blocks: Any, base: str) -> None:
         for index, block in enumerate(blocks if isinstance(blocks, list) else []):
+            if not isinstance(block, dict):
+                continue
             if "cache_control" in block:
                 found[f"{base}[{index}]"] = block["cache_control"]
             look(block.get("content"), f"{base}[{index}]")
@@ -80,6 +83,34 @@ def test_off_sends_no_mark_at_all() -> None:
         cache="off",
     )
     assert found == {}
+
+
+def test_off_sends_no_mark_on_what_another_block_holds() -> None:
+    part = {"type": "text", "text": "x", "cache_control": SHORT}
+    held = {"type": "search_result", "content": [part, "y"]}
+    whole = {"type": "document", "title": "t", "source": {"type": "content", "content": [part]}}
+    result = ServerToolResult("s", [part], kind="web_search_tool_result")
+    history = ["q", assistant(result, "a"), user(Opaque(held, wire="anthropic"), Opaque(whole, wire="anthropic"))]
+    assert set(marks(*history)) == {"m1[0][0]", "m2[0][0]", "m2[1].source[0]"}
+    assert marks(*history, cache="off") == {}
+    plain = {"type": "text", "text": "x"}
+    assert turns_of(*history, cache="off")[2]["content"] == [
+        {**held, "content": [plain, "y"]},
+        {**whole, "source": {"type": "content", "content": [plain]}},
+    ]
+    assert part == {"type": "text", "text": "x", "cache_control": SHORT}  # nothing of the caller's is changed
+
+
+@pytest.mark.parametrize("cache", ["explicit", "auto"])
+def test_null_is_no_mark(cache: str) -> None:
+    block = Opaque({"type": "search_result", "cache_control": None}, wire="anthropic")
+    found = marks(user(block, Text("", cache=HOUR)), assistant("a"), cache=cache)
+    assert found["m0[0]"] == LONG
+
+
+def test_the_first_of_several_marks_in_a_result_that_find_no_block_there_goes_to_it() -> None:
+    result = ToolResult("toolu_1", [Text("", cache=HOUR), Text("", cache=MARK), Text("x"), Text("", cache=MARK)])
+    assert marks("q", assistant(CALL), user(result)) == {"m2[0][0]": SHORT, "m2[0]": LONG}
 
 
 def test_provider_adds_the_top_level_mark() -> None:

@@ -27,7 +27,7 @@ from dragoman import (
     to_json,
     user,
 )
-from dragoman.wire.anthropic.cache import CARRIERS
+from dragoman.validation.marks import CARRIERS
 from dragoman.wire.anthropic.tool_ids import ToolIds, original_id
 from tests.strategies import blocks, caches, extras, json_objects, messages, texts, words
 from tests.wire.anthropic_requests import WIRE

@@ -41,7 +41,7 @@ from dragoman.validation.blocks import check_json
 from dragoman.validation.media import are_plain
 from dragoman.wire.anthropic.betas import BETAS, content_features
 from dragoman.wire.anthropic.blocks import WIRE
-from dragoman.wire.anthropic.cache import MARKS, MovedMark, carry
+from dragoman.wire.anthropic.cache import MARKS, MovedMark, carry, without_marks
 from dragoman.wire.anthropic.plain import WireBlock, is_plain
 from dragoman.wire.anthropic.writer import Writer, with_extra
 
@@ -201,7 +201,8 @@ def _server_tool_result(w: Writer, block: ServerToolResult) -> WireBlock | None:
     if block.kind in BETAS:
         w.features[block.kind] = None
     w.check_json(block.content, "the content", block, "content")
-    return _finished(w, {"type": block.kind, "tool_use_id": block.tool_use_id, "content": block.content}, block, None, block.extra)
+    wire: WireBlock = {"type": block.kind, "tool_use_id": block.tool_use_id, "content": block.content}
+    return _finished(w, wire if w.keep_marks else without_marks(wire), block, None, block.extra)
 
 
 def _opaque(w: Writer, block: Opaque) -> WireBlock | None:
@@ -217,7 +218,7 @@ def _opaque(w: Writer, block: Opaque) -> WireBlock | None:
     for feature in content_features(data):
         if feature in BETAS:
             w.features[feature] = None
-    return data if w.keep_marks or "cache_control" not in data else {k: v for k, v in data.items() if k != "cache_control"}
+    return data if w.keep_marks else without_marks(data)
 
 
 def _audio(w: Writer, block: Audio) -> WireBlock | None:
@@ -309,7 +310,8 @@ def write_content(w: Writer, content: Sequence[Block]) -> tuple[str | list[WireB
     for block in content:
         wire = NESTED_BLOCKS[block.__class__](w, block)
         if isinstance(wire, MovedMark):
-            left = None if carry(written, wire["mark"]) else wire["mark"]
+            if not carry(written, wire["mark"]):
+                left = left or wire["mark"]
         elif wire is not None:
             written.append(wire)
     return written[0]["text"] if len(written) == 1 and is_plain(written[0]) else written, left

@@ -16,19 +16,14 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from dragoman.validation.marks import CARRIERS, MAX_MARKS
 from dragoman.wire.anthropic.plain import Turn, WireBlock, unfolded
-from dragoman.wire.json_values import as_object, is_list
+from dragoman.wire.json_values import as_object, is_list, is_object
 
-__all__ = ["CARRIERS", "MARKS", "MARK_LIMIT", "MovedMark", "add_marks", "carry", "settle_marks"]
-
-MARK_LIMIT = 4
-"""Cache marks that one request may have, the top-level one included."""
+__all__ = ["MARKS", "MovedMark", "add_marks", "carry", "settle_marks", "without_marks"]
 
 MARKS: dict[str, WireBlock] = {"5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 """A cache mark on the wire, by its lifetime; shared, never changed."""
-
-CARRIERS = frozenset({"text", "image", "document", "search_result", "tool_use", "tool_result"})
-"""The wire types that a mark may be moved to or put on."""
 
 
 class MovedMark(dict[str, Any]):
@@ -43,7 +38,7 @@ def carry(blocks: list[WireBlock], mark: WireBlock) -> bool:
     for position in range(len(blocks) - 1, -1, -1):
         block = unfolded(blocks[position])
         if block.get("type") in CARRIERS:
-            if "cache_control" not in block:
+            if not _is_marked(block):
                 blocks[position] = {**block, "cache_control": mark}
             return True
     return False
@@ -72,7 +67,7 @@ def settle_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequenc
 def _carry_tool(tools: list[WireBlock], mark: WireBlock) -> bool:
     if not tools:
         return False
-    if "cache_control" not in tools[-1]:
+    if not _is_marked(tools[-1]):
         tools[-1] = {**tools[-1], "cache_control": mark}
     return True
 
@@ -84,7 +79,7 @@ def add_marks(tools: list[WireBlock], system: list[WireBlock], turns: Sequence[T
     last_hour = max([position for position, mark in marked if mark.get("ttl") == "1h"], default=-1)
     if top is not None and top.get("ttl") == "1h":
         last_hour = len(order)
-    free = MARK_LIMIT - (top is not None) - len(marked)
+    free = MAX_MARKS - (top is not None) - len(marked)
     for _, place in zip(range(free), _places(tools, system, turns), strict=False):
         position = next(index for index, blocks in enumerate(order) if blocks is place)
         _carry(place, MARKS["1h" if position < last_hour else "5m"])
@@ -110,11 +105,16 @@ def _can_carry(blocks: Sequence[Any]) -> bool:
 
 def _is_marked_at_end(place: Sequence[Any]) -> bool:
     for block in map(unfolded, reversed(place)):
-        if "cache_control" in block:
+        if _is_marked(block):
             return True
         if block.get("type") in CARRIERS:
             return False
     return False
+
+
+def _is_marked(block: WireBlock) -> bool:
+    """Whether a block has a mark; null is none."""
+    return is_object(block.get("cache_control"))
 
 
 def _marks_in(blocks: Sequence[Any]) -> list[WireBlock]:
@@ -126,6 +126,22 @@ def _marks_in(blocks: Sequence[Any]) -> list[WireBlock]:
         inner = block["content"] if "content" in block else as_object(block["source"]).get("content") if "source" in block else None
         if is_list(inner):
             found += _marks_in(inner)
-        if "cache_control" in block:
+        if _is_marked(block):
             found.append(block["cache_control"])
     return found
+
+
+def without_marks(block: Any) -> Any:
+    """A block of the wire without its mark and those of the blocks that it holds; the block itself if there are none."""
+    if not is_object(block):
+        return block
+    changed = {key: value for key, value in block.items() if key != "cache_control"}
+    if is_list(inner := block.get("content")):
+        changed["content"] = _all_without_marks(inner)
+    elif is_object(source := block.get("source")) and is_list(inner := source.get("content")):
+        changed["source"] = {**source, "content": _all_without_marks(inner)}
+    return block if changed == block else changed
+
+
+def _all_without_marks(blocks: list[Any]) -> list[Any]:
+    return [without_marks(block) for block in blocks]
