@@ -166,7 +166,31 @@ def test_the_last_providers_error_is_the_calls_error() -> None:
     fallback = FallbackProvider([ScriptedProvider.of(BUSY), ScriptedProvider.of(ServerError("down"))])
     events = list(fallback.events(REQUEST))
     assert [type(event) for event in events] == [Retrying, Failed]
-    assert events[-1] == Failed(ServerError("down"))
+    assert events[-1] == Failed(ServerError("down", attempts=2))
+
+
+def test_the_error_counts_the_attempts_of_all_providers() -> None:
+    first = ScriptedProvider([[Retrying(1, 0.5, BUSY), Failed(BUSY)]])
+    early, late = ServerError("down", attempts=3), ServerError("cut", attempts=1)
+    early.__cause__ = OSError("why")
+    failed = list(FallbackProvider([first, Plain(Failed(early))]).events(REQUEST))[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.attempts, early.attempts) == (5, 3)
+    assert failed.error.__cause__ is early.__cause__
+    first = ScriptedProvider([[Retrying(1, 0.5, BUSY), Failed(BUSY)]])
+    failed = list(FallbackProvider([first, ScriptedProvider([[*script_of("half")[:3], Failed(late)]])]).events(REQUEST))[-1]
+    assert failed == Failed(ServerError("cut", attempts=3))
+    assert late.attempts == 1
+
+
+def test_what_was_held_back_is_handed_out_when_a_provider_stops_without_an_end() -> None:
+    start = MessageStart("m", "m", provider="p", wire="w")
+
+    async def looped() -> list[Event]:
+        return [event async for event in FallbackProvider([Plain(start)]).aevents(REQUEST)]
+
+    assert list(FallbackProvider([Plain(start)]).events(REQUEST)) == [start]
+    assert asyncio.run(looped()) == [start]
 
 
 def test_the_attempts_of_all_providers_are_counted_on() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
+from copy import copy
 from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
@@ -160,7 +161,7 @@ class _Run:
     def take(self, event: Event) -> list[Event] | Retrying:
         """The events to hand out; or, as a lone Retrying, that the next provider is to be asked."""
         if self._content:
-            return [event]
+            return [self._counted(event)]
         if isinstance(event, Retrying):
             self._own = event.attempt + 1
             return [replace(event, attempt=self._attempts + event.attempt)]
@@ -170,12 +171,25 @@ class _Run:
             self._asked += 1
             self._held.clear()
             return Retrying(self._attempts, 0.0, event.error)
-        self._held.append(event)
+        self._held.append(self._counted(event))
         if not isinstance(event, BlockStart | MessageStop | Failed):
             return []
         self._content = True
+        return self.rest()
+
+    def rest(self) -> list[Event]:
+        """What is held back, for there comes no more."""
         held, self._held = self._held, []
         return held
+
+    def _counted(self, event: Event) -> Event:
+        """The event; an error with the attempts of the providers before its own."""
+        if not isinstance(event, Failed) or not self._attempts:
+            return event
+        error = copy(event.error)
+        error.attempts += self._attempts
+        error.__cause__ = event.error.__cause__
+        return Failed(error)
 
 
 class _Events:
@@ -195,6 +209,11 @@ class _Events:
         while not self._ready:
             try:
                 event = next(self._events)
+            except StopIteration:  # without an end: a provider of the caller's
+                self._ready.extend(self._run.rest())
+                if not self._ready:
+                    raise
+                break
             except ProviderError as error:  # a provider of the caller's that raises what it should hand out
                 event = Failed(error)
             taken = self._run.take(event)
@@ -243,6 +262,11 @@ class _AsyncEvents:
         while not self._ready:
             try:
                 event = await anext(self._events)
+            except StopAsyncIteration:  # without an end: a provider of the caller's
+                self._ready.extend(self._run.rest())
+                if not self._ready:
+                    raise
+                break
             except ProviderError as error:  # a provider of the caller's that raises what it should hand out
                 event = Failed(error)
             taken = self._run.take(event)
