@@ -135,7 +135,8 @@ class OutputFormat(Value, frozen=True):
 
     @classmethod
     def of(cls, type: type[Any], *, name: str = "") -> OutputFormat:
-        """The format of a msgspec Struct, a dataclass or a pydantic model; read the answer with `response.parse(type)`.
+        """The format of a msgspec Struct, a dataclass or a pydantic model; read the answer with `response.parse(type)`. A list or a plain
+        type is for the providers that take one: OpenAI wants an object at the top. A choice of types (`A | B`) is a TypeError.
 
         Objects are closed and all properties required, keywords that providers refuse move into the description. The name, if none is
         given, is the type's in letters, digits, `_` and `-`, at most 64, as the dialects that want one demand.
