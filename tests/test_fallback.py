@@ -178,8 +178,10 @@ def test_the_error_counts_the_attempts_of_all_providers() -> None:
     assert (failed.error.attempts, early.attempts) == (5, 3)
     assert failed.error.__cause__ is early.__cause__
     first = ScriptedProvider([[Retrying(1, 0.5, BUSY), Failed(BUSY)]])
-    failed = list(FallbackProvider([first, ScriptedProvider([[*script_of("half")[:3], Failed(late)]])]).events(REQUEST))[-1]
-    assert failed == Failed(ServerError("cut", attempts=3))
+    cut = Plain(*script_of("half")[:3], Failed(late, stop="error", raw_stop="cut", usage=Usage(output=1)))
+    failed = list(FallbackProvider([first, cut]).events(REQUEST))[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.attempts, failed.stop, failed.raw_stop, failed.usage) == (3, "error", "cut", Usage(output=1))
     assert late.attempts == 1
 
 

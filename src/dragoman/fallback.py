@@ -189,7 +189,7 @@ class _Run:
         error = copy(event.error)
         error.attempts += self._attempts
         error.__cause__ = event.error.__cause__
-        return Failed(error)
+        return replace(event, error=error)
 
 
 class _Events:
