@@ -305,11 +305,11 @@ def test_headers_of_wrong_types_are_named() -> None:
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5:1m", "claude-opus-4-6:fast", "claude-test-1"])
 def test_betas_that_are_no_list_are_named(model: str) -> None:
-    provider = Anthropic(api_key="k")
-    for betas in ("zz", "", b"z"):
-        with pytest.raises(InvalidInputError) as caught:
-            provider.complete(Request("q", model=model, betas=betas))  # type: ignore[arg-type]
-        assert {problem.rule for problem in caught.value.problems} == {"wrong_type"}
+    for provider in (Anthropic(api_key="k"), Anthropic(api_key="k", betas=["a-2026-01-01"])):
+        for betas in ("zz", "", b"z"):
+            with pytest.raises(InvalidInputError) as caught:
+                provider.complete(Request("q", model=model, betas=betas))  # type: ignore[arg-type]
+            assert {problem.rule for problem in caught.value.problems} == {"wrong_type"}
 
 
 def test_one_request_gives_one_answer() -> None:
@@ -626,6 +626,20 @@ def test_a_system_message_that_stays_parts_a_call_from_its_result() -> None:
 )
 def test_a_block_stands_where_its_kind_belongs(message: Message, problem: str) -> None:
     assert found(ask("q", message)) == [("messages[1].content[1]", problem)]
+
+
+@pytest.mark.parametrize(
+    ("message", "where"),
+    [
+        (user("q", Thinking("t", signature="S")), "thinking cannot stand in a user message"),
+        (assistant("q", ToolResult("a", "x")), "tool_result cannot stand in an assistant message"),
+        (Message("system", ["s", Image(FileId("f"))]), "image cannot stand in a system message"),
+        (user(ToolResult("a", ["s", InvalidToolUse("a", "f", "", reason="incomplete")])), "invalid_tool_use cannot stand in a tool result"),
+    ],
+)
+def test_a_misplaced_block_is_told_with_its_place(message: Message, where: str) -> None:
+    told = [problem.message for problem in problems(ask("q", message), AnthropicWire()) if problem.rule == "block_role"]
+    assert told == [f"a block of type {where}"]
 
 
 def test_a_system_message_holds_text() -> None:

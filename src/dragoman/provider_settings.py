@@ -60,7 +60,7 @@ class Defaults(Value, frozen=True, kw_only=True):
                 changes[name] = getattr(self, name)
         if self.stop_sequences and not request.stop_sequences:
             changes["stop_sequences"] = self.stop_sequences
-        if self.betas:
+        if self.betas and not isinstance(request.betas, str):  # which validation names
             changes["betas"] = [*self.betas, *(beta for beta in request.betas if beta not in self.betas)]
         if self.headers:
             changes["extra_headers"] = {**self.headers, **request.extra_headers}
