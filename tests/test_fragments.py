@@ -90,6 +90,23 @@ def test_a_tree_is_scrubbed_everywhere_and_not_in_place() -> None:
     assert list(tree) == ["a\ud800", "c"]
 
 
+def test_a_tree_may_nest_as_deeply_as_can_be_written() -> None:
+    deep: Any = ("\ud800",)
+    for _ in range(900):
+        deep = [deep]
+    leaf = scrub_tree(deep)
+    while isinstance(leaf, list):
+        (leaf,) = leaf  # pyright: ignore[reportUnknownVariableType]
+    assert leaf == "\ufffd"
+
+
+def test_a_tree_that_holds_itself_has_an_end() -> None:
+    loop: list[Any] = []
+    loop += [loop, {"a": loop}]
+    with pytest.raises(RecursionError, match="nests too deeply"):
+        scrub_tree(loop)
+
+
 # ---- inputs
 
 

@@ -14,13 +14,16 @@ import msgspec
 
 from dragoman.message import InvalidReason
 
-__all__ = ["INPUT_DEPTH_LIMIT", "JOIN_EVERY", "Fragments", "parse_input", "scrub", "scrub_tree"]
+__all__ = ["INPUT_DEPTH_LIMIT", "JOIN_EVERY", "NESTING_LIMIT", "Fragments", "parse_input", "scrub", "scrub_tree"]
 
 JOIN_EVERY = 512
 """Pieces are joined when so many have come: a long stream then costs a few bytes per delta, not a small string object each."""
 
 INPUT_DEPTH_LIMIT = 256
 """How deep a tool's input may nest; deeper is `invalid_json` (nothing real comes near, and a parser's stack must not decide)."""
+
+NESTING_LIMIT = 1000
+"""How deep `scrub_tree` goes: what nests deeper cannot be written, and a value that holds itself must end somewhere."""
 
 
 class Fragments:
@@ -68,14 +71,32 @@ def scrub(text: str) -> str:
 
 
 def scrub_tree(value: Any) -> Any:
-    """A JSON value with `scrub` applied to every string in it, keys too."""
-    if isinstance(value, str):
-        return scrub(value)
+    """A JSON value with `scrub` applied to every string in it, keys too; of keys that become the same the last stays.
+
+    It may nest to any depth that can be written, whatever is left of the stack. Raises RecursionError beyond `NESTING_LIMIT`.
+    """
+    whole: list[Any] = [value]
+    stack: list[tuple[dict[Any, Any] | list[Any], int]] = [(whole, 0)]
+    while stack:
+        copy, depth = stack.pop()
+        if depth > NESTING_LIMIT:
+            raise RecursionError("a value nests too deeply to be JSON")
+        place: Any
+        item: Any
+        for place, item in list(copy.items() if isinstance(copy, dict) else enumerate(copy)):
+            if isinstance(item, str):
+                copy[place] = scrub(item)
+            elif isinstance(item, dict | list | tuple):
+                copy[place] = inner = _own(item)  # pyright: ignore[reportUnknownArgumentType]
+                stack.append((inner, depth + 1))
+    return whole[0]
+
+
+def _own(value: dict[Any, Any] | list[Any] | tuple[Any, ...]) -> dict[Any, Any] | list[Any]:
+    """A copy whose values may be replaced."""
     if isinstance(value, dict):
-        return {scrub_tree(k): scrub_tree(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
-        return [scrub_tree(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
+        return {scrub(key) if isinstance(key, str) else key: item for key, item in value.items()}
+    return list(value)
 
 
 def parse_input(raw: str) -> dict[str, Any] | InvalidReason:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -21,10 +24,14 @@ from dragoman import (
     ThinkingConfig,
     Tool,
     ToolNamed,
+    ToolResult,
+    ToolUse,
     TraceInfo,
     assistant,
+    problems,
     user,
 )
+from dragoman.fragments import scrub
 from dragoman.request import Effort
 from dragoman.wire.anthropic import AnthropicWire
 from tests.wire.anthropic_requests import MODEL, WIRE, body_of, encode, headers_of, notices_of
@@ -128,6 +135,93 @@ def test_what_json_has_no_form_for_is_refused(value: Any) -> None:
         with pytest.raises(InvalidInputError) as caught:
             encode("q", **fields)
         assert [problem.rule for problem in caught.value.problems] == ["not_json"]
+
+
+@pytest.mark.parametrize("key", ["system", "tools", "thinking", "container"])
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, [object()], {"a": [{1}]}])
+def test_what_json_has_no_form_for_in_extra_body_is_refused_where_it_is(key: str, value: Any) -> None:
+    (told,) = problems(Request("q", model=MODEL, extra_body={key: value}), WIRE)
+    for text in ("q", "\ud800"):
+        with pytest.raises(InvalidInputError) as caught:
+            encode(text, extra_body={key: value})
+        assert caught.value.problems == [told]
+
+
+def test_a_value_of_a_wrong_type_beside_half_a_character_is_refused() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        encode(Message("assistant", [ToolUse("t", "f", {}), Text("\ud800")]), "q", stop_sequences=[object()])
+    assert [problem.rule for problem in caught.value.problems] == ["not_json"]
+    with pytest.raises(InvalidInputError) as caught:
+        encode(Message("user", [Text("\ud800"), ToolResult("t", [Text(object())])]))  # type: ignore[arg-type]
+    assert [problem.rule for problem in caught.value.problems] == ["wrong_type"]
+
+
+# ---- half a character, and how deep a value may nest
+
+LOST: dict[str, Any] = dict.fromkeys(["\ud800", "\ud801"], 1)
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        (Request(["q", assistant(ToolUse("t", "f", {"a": [LOST]})), user(ToolResult("t", "ok"))]), "messages[1].content[0].input.a[0]"),
+        (Request("q", tools=[Tool("f", "", {"type": "object", "properties": LOST})]), "tools[0].input_schema.properties"),
+        (Request("q", extra_body={"container": LOST}), "extra_body.container"),
+        (Request([user(Opaque({"type": "x", "y": LOST}, wire="anthropic"))]), "messages[0].content[0].data.y"),
+        (Request([user(Text("a", extra={"anthropic": {"y": LOST}}))]), "messages[0].content[0].extra.anthropic.y"),
+    ],
+)
+def test_keys_that_would_become_one_are_refused(request_: Request, path: str) -> None:
+    request_ = request_.replace(model=MODEL)
+    with pytest.raises(InvalidInputError) as caught:
+        WIRE.encode(request_, stream=True)
+    assert [(problem.path, problem.rule) for problem in caught.value.problems] == [(path, "broken_unicode")]
+    assert problems(request_, WIRE) == caught.value.problems
+
+
+def test_keys_that_stay_apart_are_sent() -> None:
+    foreign = Opaque({"type": "x", "y": LOST}, wire="gemini")
+    call = ToolUse("t", "f", {"\ud800": 1, "a": 2})
+    request = Request([user("a\ud800", foreign), assistant(call), user(ToolResult("t", "x"))], model=MODEL)
+    assert problems(request, WIRE) == []
+    assert msgspec.json.decode(WIRE.encode(request, stream=True).body)["messages"][1]["content"][0]["input"] == {"\ufffd": 1, "a": 2}
+
+
+def nested(depth: int, leaf: Any) -> Any:
+    for _ in range(depth):
+        leaf = [leaf]
+    return leaf
+
+
+def below(frames: int, call: Callable[[], Any]) -> Any:
+    """What a call gives with so many frames above it."""
+    return call() if frames == 0 else below(frames - 1, call)
+
+
+@pytest.mark.parametrize("leaf", ["x", "\ud800"])
+def test_what_may_nest_500_levels_deep_is_sent_from_any_ordinary_stack(leaf: str) -> None:
+    request = Request(["q", assistant(ToolUse("t", "f", {"a": nested(499, leaf)})), user(ToolResult("t", "x"))], model=MODEL)
+    assert problems(request, WIRE) == []
+    body = msgspec.json.decode(WIRE.encode(request, stream=True).body)
+    assert body["messages"][1]["content"][0]["input"] == {"a": nested(499, scrub(leaf))}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"extra_body": {"container": nested(490, "x")}},
+        {"tools": [Tool("f", "", {"type": "object", "x": nested(490, "\ud800")})]},
+        {"messages": ["q", assistant(ToolUse("t", "f", {"a": nested(490, "x")})), user(ToolResult("t", "x"))]},
+        {"messages": [user(Text("a", extra={"anthropic": {"x": nested(490, "x")}}))]},
+    ],
+)
+def test_too_little_stack_for_what_nests_deeply_is_a_problem(fields: dict[str, Any]) -> None:
+    request = Request("q", model=MODEL).replace(**fields)
+    frames = sys.getrecursionlimit() - len(inspect.stack()) - 300
+    assert below(frames, lambda: problems(request, WIRE)) == []  # told without the stack
+    with pytest.raises(InvalidInputError) as caught:
+        below(frames, lambda: WIRE.encode(request, stream=True))
+    assert [problem.rule for problem in caught.value.problems] == ["not_json"]
 
 
 # ---- thinking

@@ -171,13 +171,19 @@ def are_plain(values: Iterable[dict[Any, Any]]) -> bool:
                 nested.append(item)
     if _LISTS.issuperset(map(type, nested)) and _LEAVES.issuperset(map(type, chain.from_iterable(nested))):
         return True
-    return all(is_plain(item, DEPTH_LIMIT - 1) for item in nested)
+    try:
+        return all(is_plain(item, DEPTH_LIMIT - 1) for item in nested)
+    except RecursionError:  # `not_json` tells
+        return False
 
 
 def not_json(value: object, path: str) -> str:
     """The path of the first thing in a value that JSON has no form for (NaN, a set, an object, too deep a nest), or `""`."""
-    if is_plain(value):
-        return ""
+    try:
+        if is_plain(value):
+            return ""
+    except RecursionError:  # the caller's own calls have left too little of the stack
+        pass
     stack: list[tuple[object, str, int]] = [(value, path, 0)]
     while stack:
         node, where, depth = stack.pop()

@@ -16,12 +16,14 @@ import msgspec
 
 from dragoman.catalog import ModelRules, rules
 from dragoman.errors import InvalidInputError, Problem
-from dragoman.fragments import scrub
+from dragoman.fragments import scrub_tree
 from dragoman.message import RedactedThinking
 from dragoman.request import Request
 from dragoman.validation.headers import HEADER_FIX, is_header
+from dragoman.validation.keys import check_keys
 from dragoman.validation.media import DEPTH_LIMIT, not_json
 from dragoman.wire.anthropic.betas import beta_header, body_features
+from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.blocks_out import check_inputs
 from dragoman.wire.anthropic.cache import MARKS, add_marks, settle_marks
 from dragoman.wire.anthropic.plain import Turn, WireBlock, unfold
@@ -30,7 +32,7 @@ from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
 from dragoman.wire.anthropic.turns import collapse, finished, hoisted, trim_end, write_system, write_turns
 from dragoman.wire.anthropic.writer import Writer, is_json
 from dragoman.wire.base import HTTPRequest
-from dragoman.wire.json_values import as_list, as_object, is_object
+from dragoman.wire.json_values import as_object, is_object
 
 __all__ = ["COUNT_PATH", "MESSAGES_PATH", "encode", "encode_count"]
 
@@ -86,7 +88,9 @@ def encode_count(
 
 
 class _Typed:
-    """Turns what a value of a wrong type makes of the code below, where nobody has validated, into the problem that it is."""
+    """Turns what a value of a wrong type makes of the code below, where nobody has validated, into the problem that it is; a value that
+    nests too deeply too.
+    """
 
     __slots__ = ("_request",)
 
@@ -96,6 +100,9 @@ class _Typed:
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, RecursionError):  # what may nest 500 levels deep needs as much of the caller's stack
+            text = "a value nests deeper than the stack that is left can hold"
+            raise InvalidInputError([Problem("request", "not_json", text, "call from a shallower stack, or nest less")]) from error
         if isinstance(error, AttributeError | KeyError | TypeError):
             from dragoman.validation.types import wrong_types
 
@@ -259,15 +266,21 @@ _encode = msgspec.json.Encoder(enc_hook=_as_plain).encode
 
 
 def _bytes(w: Writer, request: Request, body: WireBlock) -> bytes:
-    _check_json(w, body)
+    _check_json(w, request, body)
     check_inputs(w, request.messages)
     if w.problems:
         return b""
     try:
-        return _encode(body)
+        return _written(body)
     except UnicodeEncodeError:
         _refuse_broken_thinking(w, request)
-        return b"" if w.problems else _encode(_scrubbed({**body, "messages": unfold(body["messages"])}))
+        check_keys(request, WIRE, w.problems)
+        return b"" if w.problems else _written(scrub_tree({**body, "messages": unfold(body["messages"])}))
+
+
+def _written(body: WireBlock) -> bytes:
+    try:
+        return _encode(body)
     except TypeError as error:
         _refuse(f"a value of the request is not JSON: {error}")
 
@@ -276,15 +289,20 @@ def _refuse(message: str) -> NoReturn:
     raise InvalidInputError([Problem("request", "not_json", message, "use plain strings, numbers, lists and dicts")])
 
 
-def _check_json(w: Writer, body: WireBlock) -> None:
+def _check_json(w: Writer, request: Request, body: WireBlock) -> None:
     """All that a caller may fill freely, blocks excepted, which are checked as they are written."""
-    for index, tool in enumerate(as_list(body.get("tools"))):
+    given = request.extra_body
+    for index, tool in enumerate(body["tools"] if request.tools else ()):
         if not is_json(tool, DEPTH_LIMIT + 1):
-            path = not_json(tool, f"tools[{index}]") or f"tools[{index}]"
-            w.problem(path, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
+            _refuse_value(w, tool, f"tools[{index}]")
     for key, value in body.items():
-        if key not in ("tools", "system", "messages") and not is_json(value):
-            w.problem(key, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
+        is_given = value is given.get(key)
+        if (is_given or key not in ("tools", "system", "messages")) and not is_json(value):
+            _refuse_value(w, value, f"extra_body.{key}" if is_given else key)
+
+
+def _refuse_value(w: Writer, value: Any, path: str) -> None:
+    w.problem(not_json(value, path) or path, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
 
 
 def _refuse_broken_thinking(w: Writer, request: Request) -> None:
@@ -304,14 +322,3 @@ def _is_broken(text: str) -> bool:
     except UnicodeDecodeError:
         return True
     return False
-
-
-def _scrubbed(value: Any) -> Any:
-    """A JSON value with each lone surrogate replaced, in keys too."""
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, dict):
-        return {_scrubbed(key): _scrubbed(item) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list | tuple):
-        return [_scrubbed(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
