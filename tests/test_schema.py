@@ -557,7 +557,8 @@ def test_a_partial_is_the_function_without_what_is_bound(bound: Any) -> None:
 @pytest.mark.parametrize("type", [int | None, Point | None, Optional[int]])  # noqa: UP045  # the other spelling
 def test_an_answer_of_several_types_is_refused_with_what_to_do(type: Any) -> None:
     with pytest.raises(
-        TypeError, match=r"is a choice of types, not one: use a class with a field of it: OpenAI takes no choice at the top of a schema"
+        TypeError,
+        match=r"is a choice of types, not one: use a class with a field of it, since OpenAI takes no choice at the top of a schema",
     ):
         OutputFormat.of(type)
 

@@ -145,7 +145,7 @@ def test_a_call_beyond_the_last_script_is_the_tests_mistake() -> None:
     provider = ScriptedProvider.of("one")
     provider.complete(ASK)
 
-    with pytest.raises(RuntimeError, match="call 2, but there are only 1 scripts"):
+    with pytest.raises(RuntimeError, match="no script for call 2; scripts: 1"):
         provider.events(ASK)
     assert provider.requests == [ASK]
 

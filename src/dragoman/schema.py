@@ -64,7 +64,7 @@ def output_schema(type: Any) -> Schema:
     name = _name(type)
     if get_origin(type) in (Union, UnionType):
         raise TypeError(
-            f"{name} is a choice of types, not one: use a class with a field of it: OpenAI takes no choice at the top of a schema"
+            f"{name} is a choice of types, not one: use a class with a field of it, since OpenAI takes no choice at the top of a schema"
         )
     return _strict_root(_describe(type, name), name)
 

@@ -78,7 +78,7 @@ class TestScript:
             httpx2.get(server.url, trust_env=False)
             response = httpx2.get(server.url, trust_env=False)
         assert response.status_code == 400
-        assert response.json()["error"]["message"] == "WireServer: the script has 1 answers and this is request 2"
+        assert response.json()["error"]["message"] == "WireServer: the script is at its end: answers 1, and this is request 2"
 
     def test_repeats_its_last_answer_on_demand(self) -> None:
         with WireServer([Answer(body=b"1"), Answer(body=b"2")], repeat=True) as server:
@@ -208,11 +208,11 @@ class TestRecording:
             server.wait_closed()
             assert [connection.ended for connection in server.connections] == ["by server", "by client", "reset by client"]
             assert server.open_connections == []
-            assert repr(server.connections[1]) == "<connection 1: 1 requests, closed by client>"
+            assert repr(server.connections[1]) == "<connection 1: requests 1, closed by client>"
 
     def test_waiting_for_what_does_not_come_says_what_it_was(self) -> None:
         with WireServer() as server:
-            with pytest.raises(TimeoutError, match=r"request 1 did not come within 0\.01 s: 0 requests, connections \[\]"):
+            with pytest.raises(TimeoutError, match=r"request 1 did not come within 0\.01 s: requests 0, connections \[\]"):
                 server.wait_requests(1, timeout=0.01)
             with pytest.raises(TimeoutError, match="the end of connection 0"):
                 server.wait_closed(0, timeout=0.01)
@@ -355,7 +355,7 @@ class TestServer:
             server.start()
         server.stop()
         server.stop()
-        assert repr(server) == "<WireServer stopped, 0 requests>"
+        assert repr(server) == "<WireServer stopped, requests: 0>"
 
     def test_can_take_a_given_port_and_reports_one_that_is_taken(self) -> None:
         with WireServer() as first, pytest.raises(OSError, match="in use"):

@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
         return bool(self.ended)
 
     def __repr__(self) -> str:
-        return f"<connection {self.index}: {self.requests} requests, {'closed ' + self.ended if self.ended else 'open'}>"
+        return f"<connection {self.index}: requests {self.requests}, {'closed ' + self.ended if self.ended else 'open'}>"
 
     def abort(self) -> None:
         """Close at once. On the server's loop only."""

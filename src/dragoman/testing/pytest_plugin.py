@@ -54,4 +54,4 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Recorde
         if isinstance(one, Recorder):
             one.close()
         else:
-            assert not one.unused, f"{len(one.unused)} recorded exchanges were not asked for"
+            assert not one.unused, f"recorded exchanges that were not asked for: {len(one.unused)}"

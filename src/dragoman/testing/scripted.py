@@ -126,7 +126,7 @@ class ScriptedProvider(ProviderBase):
         with self._lock:
             number = len(self.requests)
             if number >= len(self._scripts):
-                raise RuntimeError(f"ScriptedProvider: call {number + 1}, but there are only {len(self._scripts)} scripts")
+                raise RuntimeError(f"ScriptedProvider: no script for call {number + 1}; scripts: {len(self._scripts)}")
             self.requests.append(request)
             return self._scripts[number]
 

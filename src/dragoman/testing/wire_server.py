@@ -117,7 +117,7 @@ class WireServer:
         with self._changed:
             if not self._changed.wait_for(condition, timeout):
                 raise TimeoutError(
-                    f"{what} did not come within {timeout:g} s: {len(self._requests)} requests, connections {self._connections}"
+                    f"{what} did not come within {timeout:g} s: requests {len(self._requests)}, connections {self._connections}"
                 )
 
     def wait_requests(self, count: int, timeout: float = WAIT_LIMIT) -> None:
@@ -196,7 +196,7 @@ class WireServer:
         self.__exit__(exc_type, exc, traceback)
 
     def __repr__(self) -> str:
-        return f"<WireServer {self.url if self._sockets else 'stopped'}, {len(self._requests)} requests>"
+        return f"<WireServer {self.url if self._sockets else 'stopped'}, requests: {len(self._requests)}>"
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
@@ -252,7 +252,7 @@ class WireServer:
             else:
                 step = self._always or (self._script[-1] if self._repeat and self._script else None)
         if step is None:
-            message = f"WireServer: the script has {len(self._script)} answers and this is request {number + 1}"
+            message = f"WireServer: the script is at its end: answers {len(self._script)}, and this is request {number + 1}"
             return Answer(status=400, body={"type": "error", "error": {"type": "invalid_request_error", "message": message}})
         if isinstance(step, Answer):
             return step

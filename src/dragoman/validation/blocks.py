@@ -59,6 +59,14 @@ _HOME: dict[type, str] = {
 }
 """Where a block that stands in the wrong place belongs."""
 
+PLACES: dict[str, str] = {
+    "user": "a user message",
+    "assistant": "an assistant message",
+    "system": "a system message",
+    "tool result": "a tool result",
+}
+"""What holds blocks, in the words of errors."""
+
 
 def check_block(
     block: Block, holder: Holder, path: str, *, dialect: Dialect, rules: ModelRules, latest_api: bool, out: list[Problem]
@@ -82,10 +90,8 @@ def check_block(
 def _misplaced(block: Block, holder: str, path: str, dialect: Dialect) -> Problem:
     if isinstance(block, Audio | Video):
         return Problem(path, f"no_{block.type}", f"{dialect.label} takes no {block.type}", "leave it out, or send its words as text")
-    place = holder if holder == "tool result" else f"{holder} message"
-    return Problem(
-        path, "block_role", f"a {block.type} block cannot stand in a {place}", _HOME.get(type(block), "move it to a user message")
-    )
+    text = f"a block of type {block.type} cannot stand in {PLACES[holder]}"
+    return Problem(path, "block_role", text, _HOME.get(type(block), "move it to a user message"))
 
 
 def check_json(value: object, path: str, out: list[Problem]) -> None:

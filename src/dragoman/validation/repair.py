@@ -30,7 +30,7 @@ from dragoman.message import (
     ToolResult,
     ToolUse,
 )
-from dragoman.validation.blocks import BLOCKS
+from dragoman.validation.blocks import BLOCKS, PLACES
 from dragoman.validation.dialect import TOOL_NAME
 from dragoman.validation.media import image_type, is_broken, not_json
 from dragoman.validation.sent import has_content
@@ -126,7 +126,8 @@ def _clean(index: int, message: Message, changes: list[Change]) -> _Item:
             changes.append(Change(path, "not_a_block", "what is no content block was left out"))
             continue
         if _is_misplaced(message.role, block):
-            changes.append(Change(path, "block_role", f"a {block.type} block that cannot stand in a {message.role} message was left out"))
+            place = PLACES.get(message.role, "this message")
+            changes.append(Change(path, "block_role", f"a block of type {block.type} that cannot stand in {place} was left out"))
             continue
         mended = _mended(block, path, changes)
         if mended is not None:

@@ -438,8 +438,11 @@ def test_a_body_without_a_status_is_incomplete() -> None:
     ("event", "words"),
     [
         (delta("function_call_arguments", 0, "{}"), "function_call_arguments.delta for output item 0: no item was added"),
-        (delta("function_call_arguments", 1, "{}"), "function_call_arguments.delta for output item 1: the item is a message"),
-        (delta("output_text", 2, "x", content_index=0), "output_text.delta for output item 2: the item is a finished message"),
+        (
+            delta("function_call_arguments", 1, "{}"),
+            "function_call_arguments.delta for output item 1: the item is an open one of type message",
+        ),
+        (delta("output_text", 2, "x", content_index=0), "output_text.delta for output item 2: the item is a finished one of type message"),
         (done(1, call("{}")), "output item 1 was added as message and ended as function_call"),
         (added(1, call("{}")), "output item 1 was added twice, as message and as function_call"),
         ({"type": "response.created", "response": {"id": "resp_2"}}, "a second response.created with another id"),

@@ -70,7 +70,7 @@ def write_part(w: Writer, block: Block) -> WireObject | None:
     """One content part."""
     writer = _WRITERS.get(type(block))
     if writer is None:
-        w.problem("block", f"a {block.type} cannot stand here", "move it to the turn it belongs to")
+        w.problem("block", f"a block of type {block.type} cannot stand here", "move it to the turn it belongs to")
         return None
     return writer(w, block)
 
@@ -146,7 +146,7 @@ def _opaque(w: Writer, block: Opaque) -> WireObject | None:
 
 
 def _other(w: Writer, block: Block) -> None:
-    w.left_out(f"a {block.type}")
+    w.left_out(f"a block of type {block.type}")
 
 
 def _url(w: Writer, source: Source, what: str) -> str | None:

@@ -285,7 +285,11 @@ class ResponsesDecoder(AnswerDecoder):
             item = self._open(value.get("output_index"), {"type": kind, "id": as_string(value.get("item_id"))})
         if item is not None and item.kind == kind and item.role != "opaque" and not item.settled:
             return item
-        state = "no item was added" if item is None else f"the item is a {'finished ' * item.settled}{item.kind} ({item.role})"
+        state = (
+            "no item was added"
+            if item is None
+            else f"the item is {'a finished' if item.settled else 'an open'} one of type {item.kind} ({item.role})"
+        )
         self._protocol_error(f"{event} for output item {value.get('output_index', '(no index)')}: {state}")
         return None
 
