@@ -327,7 +327,7 @@ def _opaque(w: Writer, block: Opaque, turn: _Turn) -> None:
 
 
 def _left_out(w: Writer, block: Block, _: _Turn) -> None:
-    w.left_out(f"a {block.type} in an assistant turn")
+    w.left_out(f"a block of type {block.type} in an assistant turn")
 
 
 _BLOCKS: dict[type[Block], Callable[[Writer, Any, _Turn], None]] = {
