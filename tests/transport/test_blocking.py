@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -343,6 +346,24 @@ class TestTimeout:
                 if not piece:
                     break
         assert received == b"abc"
+
+    @pytest.mark.parametrize("name", ["HTTPX2Transport", "DirectTransport"])
+    def test_is_closed_when_a_program_ends_that_did_not(self, name: str) -> None:
+        program = f"""
+import sys
+from dragoman.transport import Clocks, Timeouts
+from dragoman.transport.{name.removesuffix("Transport").lower()} import {name}
+from dragoman.wire.base import HTTPRequest
+
+transport = {name}()
+request = HTTPRequest(path="/v1/messages", base_url=sys.argv[1], body=b"{{}}")
+print(transport.send(request, Clocks(Timeouts())).read().decode())
+"""
+        environment = {**os.environ, "NO_PROXY": "*", "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+        with WireServer(TEXT) as server:
+            command = [sys.executable, "-X", "dev", "-c", program, server.url]
+            done = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=60)
+        assert (done.stdout, done.stderr, done.returncode) == (b"whole\n", b"", 0)
 
 
 class TestAbortFromAnotherThread:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from threading import Condition
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 import httpcore2
 
@@ -64,7 +64,6 @@ class ThreadConnections:
     """Sends over our own connections, or over the user's client. Closes the idle ones when nobody has it any more."""
 
     def __init__(self, options: Options, client: httpx2.Client | None) -> None:
-        self._pid = 0
         self._client = client
         self._ways = ways = Ways(options)
         backend = ClockedBackend()
@@ -72,11 +71,7 @@ class ThreadConnections:
             options, lambda key: httpcore2.ConnectionPool(**ways.pool_options(key), network_backend=backend)
         )
         self._slots = _Slots(options.max_connections)
-        self._pid = os.getpid()
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing() and self._pid == os.getpid():  # in a forked child, a lock may be held for ever
-            self.close()
+        finalize(self, _forsaken, self._connections, os.getpid())  # also at the end of the program
 
     def send(self, request: HTTPRequest, clocks: Clocks) -> PooledResponse:
         """See `Transport.send`."""
@@ -125,6 +120,11 @@ class ThreadConnections:
         except BaseException:
             _close(self._connections.give_back(pooled, usable=False))
             raise
+
+
+def _forsaken(connections: Connections[httpcore2.ConnectionPool], pid: int) -> None:
+    if pid == os.getpid():  # in a forked child, a lock may be held for ever
+        _close(connections.clear())
 
 
 def _close(pools: list[httpcore2.ConnectionPool]) -> None:
