@@ -164,8 +164,11 @@ def test_what_is_no_mark_or_not_sent_does_not_count() -> None:
 
 def test_a_value_that_holds_itself_is_named_and_not_searched_for_marks() -> None:
     loop: dict[str, Any] = {"type": "search_result"}
-    loop["content"] = [loop]
+    loop["content"] = [loop, loop]
     assert [rule for _, rule in found(user(Opaque(loop, wire="anthropic")))] == ["not_json"]
+    result = ServerToolResult("s", [loop], kind="web_search_tool_result")
+    marked = user(*[Text("q", cache=SHORT)] * 5)
+    assert [rule for _, rule in found(marked, assistant(result, "a"), "r")] == ["not_json", "cache_marks"]
 
 
 # ---- the top-level mark

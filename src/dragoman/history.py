@@ -9,7 +9,7 @@ cut off, edited or stored wrongly can go on; it changes as little as it can, rep
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,18 @@ from msgspec.structs import replace
 
 from dragoman.catalog import ModelRules, rules
 from dragoman.errors import InvalidInputError, Problem
-from dragoman.message import Block, InvalidToolUse, Message, RedactedThinking, Refusal, ServerToolResult, ServerToolUse, Text, Thinking
+from dragoman.message import (
+    Block,
+    InvalidToolUse,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Refusal,
+    ServerToolResult,
+    ServerToolUse,
+    Text,
+    Thinking,
+)
 from dragoman.request import Request
 from dragoman.validation.blocks import check_json
 from dragoman.validation.dialect import Dialect, dialect_of
@@ -29,7 +40,7 @@ from dragoman.validation.schemas import check_strict
 from dragoman.validation.settings import check_settings
 from dragoman.validation.tools import check_tools
 from dragoman.validation.turns import DoubtError, Turns
-from dragoman.validation.types import Look, wrong_types
+from dragoman.validation.types import NO_MESSAGE, Look, wrong_types
 from dragoman.validation.verbatim import check_verbatim
 
 if TYPE_CHECKING:
@@ -136,8 +147,7 @@ def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Prob
         if turns.silent and not any(problem.path == "messages" for problem in out):
             text = f"{dialect.label} request requires at least one user/assistant message"
             out.append(Problem("messages", "required", text, "add a user message with text"))
-        if not any(problem.rule == "not_json" for problem in out):  # a value may hold itself
-            check_marks(request, model, out, in_messages=turns.marked)
+        check_marks(request, model, out, in_messages=turns.marked)
     return out, typed
 
 
@@ -208,13 +218,21 @@ def repair(messages: Iterable[Message | str]) -> Repaired:
 def replayable(message: Message) -> Message | None:
     """What of an interrupted answer may be sent back: `stream.partial()`, made a turn of a history. None if nothing may.
 
-    Left out: a call that was cut off, a server-side call without its result, unsigned thinking, empty text, and thinking that nothing
-    follows. What is left may hold tool uses; answer them, or let `repair` do it. A user or system message is returned as it is.
+    Left out: a call that was cut off, a server-side call without its result (unless a call that is kept was made by it, as code that
+    runs there does), unsigned thinking, empty text, and thinking that nothing follows. What is left may hold tool uses; answer them, or
+    let `repair` do it. A user or system message is returned as it is. Raises InvalidInputError for what is no message.
     """
+    if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]  # a dict of somebody's own store
+        raise InvalidInputError([Problem("message", *NO_MESSAGE)])
     if message.role != "assistant":
         return message if message.content else None
-    answered = {block.tool_use_id for block in message.content if isinstance(block, ServerToolResult)}
-    kept = [block for block in message.content if _is_replayable(block, answered)]
+    needed = {block.tool_use_id for block in message.content if isinstance(block, ServerToolResult)}
+    kept: list[Block] = []
+    for block in reversed(message.content):  # what calls stands before what it called
+        if _is_replayable(block, needed):
+            kept.append(block)
+            needed.update(_callers(block))
+    kept.reverse()
     while kept and isinstance(kept[-1], Thinking | RedactedThinking):  # the API refuses a turn that ends with thinking
         kept.pop()
     if not kept:
@@ -222,7 +240,7 @@ def replayable(message: Message) -> Message | None:
     return message if len(kept) == len(message.content) else replace(message, content=kept)
 
 
-def _is_replayable(block: Block, answered: set[str]) -> bool:
+def _is_replayable(block: Block, needed: set[str]) -> bool:
     match block:
         case Text() | Refusal():
             return bool(block.text.strip() or block.extra)
@@ -231,6 +249,16 @@ def _is_replayable(block: Block, answered: set[str]) -> bool:
         case InvalidToolUse():
             return block.reason != "incomplete"
         case ServerToolUse():
-            return block.id in answered
+            return block.id in needed
         case _:
             return True
+
+
+def _callers(block: Block) -> Iterator[str]:
+    """The id of the server-side call that made this block, if one did: `caller` names it (anthropic.md §6)."""
+    for carried in (block.data,) if isinstance(block, Opaque) else block.extra.values():
+        match carried.get("caller"):
+            case {"tool_id": str(id)}:
+                yield id
+            case _:
+                pass

@@ -33,6 +33,7 @@ from dragoman.message import (
     ToolUse,
 )
 from dragoman.request import ProviderTool, Request, Tool
+from dragoman.validation.media import not_json
 from dragoman.validation.sent import are_sent, is_foreign, is_hoistable
 
 __all__ = ["CARRIERS", "MAX_MARKS", "check_marks"]
@@ -192,10 +193,10 @@ def _places(blocks: Sequence[Block], base: str, *, foreign: bool = False, as_tex
             if foreign and _says(block.transcript):
                 yield _Place(base, i, None, _CARRIES)
         elif kind is Opaque:
-            if block.wire == _WIRE:
+            if block.wire == _WIRE and not not_json(block.data, ""):  # it may hold itself
                 yield from _whole(block.data, base, i, f"{base}[{i}].data")
         elif (kind is ServerToolUse or kind is ServerToolResult) and not foreign:
-            if kind is ServerToolResult:
+            if kind is ServerToolResult and not not_json(block.content, ""):
                 yield from _inside(block.content, f"{base}[{i}].content")
             yield _Place(base, i, _of(block), _STANDS)
 
