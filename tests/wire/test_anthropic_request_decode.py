@@ -12,6 +12,7 @@ from dragoman import (
     CacheControl,
     InvalidInputError,
     Message,
+    Origin,
     OutputFormat,
     ProviderTool,
     Request,
@@ -93,7 +94,7 @@ def test_a_request_becomes_fields() -> None:
         }
     )
     assert request == Request(
-        ["q", Message("assistant", [ToolUse("t", "f", {"a": 1})])],
+        ["q", Message("assistant", [ToolUse("t", "f", {"a": 1})], origin=Origin("", "", "anthropic"))],
         model="claude-test-1",
         max_tokens=9,
         system=[Text("s", cache=CacheControl("1h"))],

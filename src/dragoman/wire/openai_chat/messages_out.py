@@ -55,8 +55,8 @@ def write_messages(w: Writer, request: Request) -> list[WireObject]:
             continue
         w.path = f"messages[{index}]"
         origin = message.origin
-        w.origin_known = origin is not None
-        w.native = origin is None or (origin.wire == WIRE and origin.provider == w.dialect.provider)
+        w.origin_known = origin is not None and origin.provider != ""
+        w.native = origin is None or (origin.wire == WIRE and origin.provider in ("", w.dialect.provider))
         _WRITERS[message.role](w, message, messages)
     w.path = "messages"
     return messages

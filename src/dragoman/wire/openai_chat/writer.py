@@ -49,9 +49,9 @@ class Writer:
         self.path = ""
         """Where in the request the value at hand is."""
         self.native = True
-        """Whether the message at hand was written by this host in this dialect, or by the caller."""
+        """Whether the message at hand is this host's, or one that names no host: the caller's, or a client's in this dialect."""
         self.origin_known = False
-        """Whether the message at hand says who wrote it: it is an answer."""
+        """Whether the message at hand names the host that wrote it: it is an answer."""
         self.calls: dict[str, tuple[str, str]] = {}
         """Calls whose results are written in another way: id → kind (`function_call`, `synthetic_id`) and tool name."""
         self.problems: list[Problem] = []

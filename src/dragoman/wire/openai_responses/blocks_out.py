@@ -100,7 +100,7 @@ class ItemWriter:
         """Append the items of one message."""
         self._path = f"messages[{index}]"
         origin = message.origin
-        self._own = origin is None or (origin.wire == WIRE and origin.provider == self._provider)
+        self._own = origin is None or (origin.wire == WIRE and origin.provider in ("", self._provider))
         self._anonymous = self._drop_ids or not self._own
         first = len(self.items)
         self._report_extra(message.extra, f"{self._path}.extra")

@@ -3,7 +3,8 @@
 Strategy. Input items become blocks by the same functions as output items (`blocks_in`), results by their kind, and neighbours of one
 side are gathered into one message as long as the encoder would cut them apart again in the same way. What has no field is kept: in the
 `extra` of a block or message, as an `Opaque`, or in `extra_body`. The API stores by default and we do not, so an absent `store` is
-kept as true, and a stateless request without encrypted reasoning as an empty `include`.
+kept as true, and a stateless request without encrypted reasoning as an empty `include`. Assistant turns get an `origin` of this dialect, so
+that a gateway's encoder of another one leaves their reasoning out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dragoman.message import (
     Image,
     Message,
     Opaque,
+    Origin,
     Refusal,
     Source,
     Text,
@@ -42,6 +44,9 @@ __all__ = ["decode_request"]
 
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 _NUMBERS = {"max_output_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"}
+_CLIENT = Origin("", "", WIRE)
+"""Who wrote the assistant turns that a client sends: somebody of this dialect. Which vendor and model, the body does not say."""
+
 _Item = dict[str, Any]
 
 
@@ -177,7 +182,8 @@ class _Gathered:
     def close(self) -> None:
         """End the message that is being gathered."""
         if self._blocks:
-            self.messages.append(Message("assistant" if self._role == "assistant" else "user", self._blocks))
+            is_answer = self._role == "assistant"
+            self.messages.append(Message("assistant" if is_answer else "user", self._blocks, origin=_CLIENT if is_answer else None))
         self._blocks = []
         self._role = ""
 
