@@ -686,6 +686,66 @@ def test_a_value_that_holds_itself_is_found() -> None:
     assert [rule for _, rule in found(ask("q", assistant(ToolUse("a", "f", loop)), results("a")))] == ["not_json"]
 
 
+def nest(levels: int, leaf: Any = 1) -> Any:
+    for _ in range(levels):
+        leaf = [leaf]
+    return leaf
+
+
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+DEEP = "nests deeper than 500 levels, or holds itself"
+NO_FORM = "holds a value that JSON has no form for"
+
+
+def holding(value: Any) -> list[tuple[Request, str]]:
+    """Requests that hold a value wherever one can stand that no field describes, and where that is."""
+    server = ServerToolResult("s", [value], kind="web_search_tool_result")
+    cited = Text("a", citations=[Citation("char_location", {"x": value})])
+    return [
+        (ask("q", assistant(ToolUse("a", "f", {"x": value})), results("a")), "messages[1].content[0].input.x"),
+        (ask("q", assistant(ServerToolUse("s", "web_search", {"x": value}), "a"), "r"), "messages[1].content[0].input.x"),
+        (ask("q", assistant(server, "a"), "r"), "messages[1].content[0].content[0]"),
+        (ask("q", assistant("b", cited), "r"), "messages[1].content[1].citations[0].data.x"),
+        (ask(user(Opaque({"type": "search_result", "x": value}, wire="anthropic"))), "messages[0].content[0].data.x"),
+        (ask(user(Text("q", extra={"anthropic": {"x": value}}))), "messages[0].content[0].extra.anthropic.x"),
+        (ask(Message("user", "q", extra={"anthropic": {"x": value}})), "messages[0].extra.anthropic.x"),
+        (ask(tools=[Tool("f", input_schema={"type": "object", "x": value})]), "tools[0].input_schema.x"),
+        (ask(extra_body={"x": value}), "extra_body.x"),
+    ]
+
+
+@pytest.mark.parametrize(("value", "text", "end"), [(LOOP, DEEP, "…"), (nest(600), DEEP, "…"), (nest(3, math.nan), NO_FORM, "[0][0][0]")])
+def test_what_json_has_no_form_for_is_told_in_the_same_words_before_and_while_it_is_written(value: Any, text: str, end: str) -> None:
+    for request, place in holding(value):
+        (told,) = problems(request, WIRE)
+        with pytest.raises(InvalidInputError) as caught:
+            WIRE.encode(request, stream=False)
+        assert told in caught.value.problems
+        assert {problem.message for problem in caught.value.problems} == {text}
+        assert (told.rule, told.path.startswith(place), told.path.endswith(end)) == ("not_json", True, True)
+        assert len(told.path) <= 81
+        assert told.path.count(place + "[0]") == 1
+
+
+def test_500_levels_can_be_sent() -> None:
+    for request, _ in holding(nest(497)):
+        assert found(request) == []
+        WIRE.encode(request, stream=False)
+
+
+@pytest.mark.parametrize("key", ["x" * 100_000, "."])
+def test_a_path_into_a_value_is_shown_as_far_as_it_helps(key: str) -> None:
+    loop: dict[str, Any] = {}
+    loop[key] = [loop]
+    wrong = {"a": {key * 300: {"b": math.nan}}}
+    for value in (loop, wrong):
+        (problem,) = problems(ask(extra_body={"k": value}), WIRE)
+        assert problem.path.startswith("extra_body.k.")
+        assert problem.path.endswith("…") or problem.path.endswith(".b")
+        assert len(problem.path) <= 401
+
+
 def test_half_a_character_in_signed_thinking_is_a_problem_and_elsewhere_is_not() -> None:
     assert found(ask("q", assistant(Thinking("\udcaf", signature="S"), "a"), "r")) == [("messages[1].content[0]", "broken_unicode")]
     assert found(ask("\udcaf", assistant(Thinking("\udcaf"), "a"), "r")) == []

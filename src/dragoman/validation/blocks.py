@@ -26,7 +26,7 @@ from dragoman.message import (
     Video,
 )
 from dragoman.validation.dialect import Dialect, Holder
-from dragoman.validation.media import check_document, check_image, is_broken, not_json
+from dragoman.validation.media import DEPTH_LIMIT, check_document, check_image, is_broken, json_problem
 
 __all__ = ["BLOCKS", "check_block", "check_json", "check_signed"]
 
@@ -94,11 +94,11 @@ def _misplaced(block: Block, holder: str, path: str, dialect: Dialect) -> Proble
     return Problem(path, "block_role", text, _HOME.get(type(block), "move it to a user message"))
 
 
-def check_json(value: object, path: str, out: list[Problem]) -> None:
-    """Append the first thing in a value that JSON has no form for."""
-    where = not_json(value, path)
-    if where:
-        out.append(Problem(where, "not_json", "holds a value that JSON has no form for", "use plain JSON values"))
+def check_json(value: object, path: str, out: list[Problem], limit: int = DEPTH_LIMIT) -> None:
+    """Append the first thing in a value that JSON has no form for, or that nests deeper than `limit` levels."""
+    problem = json_problem(value, path, limit)
+    if problem is not None:
+        out.append(problem)
 
 
 def check_signed(text: str, path: str, out: list[Problem]) -> None:

@@ -17,7 +17,20 @@ from dragoman.catalog import ModelRules
 from dragoman.errors import Problem
 from dragoman.message import Base64, Document, Image, Opaque, Parts, PlainText, Text, Url, sniff_image
 
-__all__ = ["DEPTH_LIMIT", "IMAGE_TYPES", "are_plain", "check_document", "check_image", "image_type", "is_broken", "is_plain", "not_json"]
+__all__ = [
+    "DEPTH_LIMIT",
+    "IMAGE_TYPES",
+    "PDF",
+    "are_plain",
+    "check_document",
+    "check_image",
+    "image_type",
+    "is_base64",
+    "is_broken",
+    "is_plain",
+    "json_problem",
+    "not_json",
+]
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
 """What may be sent as an image; `image/jpg` is written as `image/jpeg`."""
@@ -25,12 +38,22 @@ IMAGE_TYPES = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "i
 DEPTH_LIMIT = 500
 """How deep a JSON value may nest."""
 
+_NO_FORM = ("holds a value that JSON has no form for", "use plain JSON values")
+_TOO_DEEP = (f"nests deeper than {DEPTH_LIMIT} levels, or holds itself", "nest it less, or leave it out")
+
+_PATH_LIMIT = 400
+"""Characters of a path into a value that are shown."""
+_SHOWN = 80
+"""The same where it only leads ever deeper."""
+
 _LEAVES = frozenset({str, int, bool, type(None)})
 """The types whose every value is JSON."""
 
 _LISTS = frozenset({list})
 
-_PDF = "application/pdf"
+PDF = "application/pdf"
+"""The media type of the one kind of document that is sent as bytes."""
+
 _MEDIA_TYPE = re.compile(
     r"(application|audio|font|image|message|model|multipart|text|video)/[\w.+-]{1,80}(; ?[\w-]{1,20}=[\w-]{1,40})?",
     re.ASCII | re.IGNORECASE,
@@ -48,12 +71,17 @@ def _head(data: str) -> bytes | None:
         return None
 
 
+def is_base64(data: str) -> bool:
+    """Whether text begins as base64 does; empty text is none."""
+    return bool(data) and _head(data) is not None
+
+
 def image_type(data: str) -> str:
     """The media type that base64 text shows (`image/png` …, `application/pdf`), or `""`."""
     head = _head(data)
     if not head:
         return ""
-    return _PDF if head.startswith(b"%PDF") else sniff_image(head)
+    return PDF if head.startswith(b"%PDF") else sniff_image(head)
 
 
 def check_image(block: Image, path: str, rules: ModelRules, *, claude: bool, out: list[Problem]) -> None:
@@ -108,7 +136,7 @@ def check_document(block: Document, path: str, rules: ModelRules, *, claude: boo
     """Append what is wrong with a document."""
     source = block.source
     if isinstance(source, Base64):
-        if claude and source.media_type != _PDF:
+        if claude and source.media_type != PDF:
             text = "a document of {} cannot be sent as bytes"
             _refuse_type(source, path, "document_type", text, "use application/pdf, or PlainText for text", out)
         else:
@@ -179,9 +207,18 @@ def are_plain(values: Iterable[dict[Any, Any]]) -> bool:
 
 def not_json(value: object, path: str) -> str:
     """The path of the first thing in a value that JSON has no form for (NaN, a set, an object, too deep a nest), or `""`."""
+    problem = json_problem(value, path)
+    return "" if problem is None else problem.path
+
+
+def json_problem(value: object, path: str, limit: int = DEPTH_LIMIT) -> Problem | None:
+    """The first thing in a value that JSON has no form for, or that nests deeper than so many levels; None if there is neither.
+
+    A long path ends in `…`: the way into a value that holds itself is as long as one likes.
+    """
     try:
-        if is_plain(value):
-            return ""
+        if is_plain(value, limit):
+            return None
     except RecursionError:  # the caller's own calls have left too little of the stack
         pass
     stack: list[tuple[object, str, int]] = [(value, path, 0)]
@@ -190,16 +227,27 @@ def not_json(value: object, path: str) -> str:
         kind = type(node)
         if kind is str or kind is int or kind is bool or node is None:
             continue
-        if (isinstance(node, dict) or kind is list or kind is tuple) and depth < DEPTH_LIMIT:
+        if isinstance(node, dict) or kind is list or kind is tuple:
+            if depth >= limit:
+                return Problem(_cut(where, max(_SHOWN, len(path))), "not_json", *_TOO_DEEP)
             for key, item in _items(cast("dict[object, object] | Sequence[object]", node)):
                 if type(item) is str:
                     continue
                 if key is None:
-                    return where
-                stack.append((item, where + key, depth + 1))
+                    return Problem(where, "not_json", *_NO_FORM)
+                stack.append((item, _further(where, key), depth + 1))
         elif not (isinstance(node, str | int) or (isinstance(node, float) and math.isfinite(node))):
-            return where
-    return ""
+            return Problem(where, "not_json", *_NO_FORM)
+    return None
+
+
+def _further(where: str, step: str) -> str:
+    """A path one step on, as far as it is shown."""
+    return where if where.endswith("…") else _cut(where + step, max(_PATH_LIMIT, len(where)))
+
+
+def _cut(where: str, limit: int) -> str:
+    return where if len(where) <= limit else f"{where[:limit]}…"
 
 
 def _items(node: dict[object, object] | Sequence[object]) -> Iterator[tuple[str | None, object]]:

@@ -68,7 +68,8 @@ def _text(w: Writer, block: Text) -> WireBlock | None:
             w.note("citations_left_out", "citations in the form of another dialect are left out", block)
         else:
             wire["citations"] = [c.data if "type" in c.data else {"type": c.kind, **c.data} for c in block.citations]
-            w.check_json(wire["citations"], "a citation", block, "citations")
+            for k, citation in enumerate(block.citations):
+                w.check_json(citation.data, block, f"citations[{k}].data")
     return _finished(w, wire, block, block.cache, block.extra)
 
 
@@ -190,7 +191,7 @@ def _server_tool_use(w: Writer, block: ServerToolUse) -> WireBlock | None:
     if "server_name" in block.extra.get(WIRE, {}):
         wire["type"] = "mcp_tool_use"
         w.features["mcp_tool_use"] = None
-    w.check_json(block.input, "the input", block, "input")
+    w.check_json(block.input, block, "input")
     return _finished(w, wire, block, None, block.extra)
 
 
@@ -200,7 +201,7 @@ def _server_tool_result(w: Writer, block: ServerToolResult) -> WireBlock | None:
         return None
     if block.kind in BETAS:
         w.features[block.kind] = None
-    w.check_json(block.content, "the content", block, "content")
+    w.check_json(block.content, block, "content")
     wire: WireBlock = {"type": block.kind, "tool_use_id": block.tool_use_id, "content": block.content}
     return _finished(w, wire if w.keep_marks else without_marks(wire), block, None, block.extra)
 
@@ -214,7 +215,7 @@ def _opaque(w: Writer, block: Opaque) -> WireBlock | None:
     if not isinstance(kind, str) or kind.endswith("_delta"):
         w.problem(block, "not_a_block", "this is not a content block", "send finished blocks only")
         return None
-    w.check_json(data, "the block", block, "data")
+    w.check_json(data, block, "data")
     for feature in content_features(data):
         if feature in BETAS:
             w.features[feature] = None

@@ -19,9 +19,10 @@ from dragoman.errors import InvalidInputError, Problem
 from dragoman.fragments import scrub_tree
 from dragoman.message import RedactedThinking
 from dragoman.request import Request
+from dragoman.validation.blocks import check_json
 from dragoman.validation.headers import HEADER_FIX, is_header
 from dragoman.validation.keys import check_keys
-from dragoman.validation.media import DEPTH_LIMIT, not_json
+from dragoman.validation.media import DEPTH_LIMIT
 from dragoman.wire.anthropic.betas import beta_header, body_features
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.blocks_out import check_inputs
@@ -294,15 +295,11 @@ def _check_json(w: Writer, request: Request, body: WireBlock) -> None:
     given = request.extra_body
     for index, tool in enumerate(body["tools"] if request.tools else ()):
         if not is_json(tool, DEPTH_LIMIT + 1):
-            _refuse_value(w, tool, f"tools[{index}]")
+            check_json(tool, f"tools[{index}]", w.problems, DEPTH_LIMIT + 1)
     for key, value in body.items():
         is_given = value is given.get(key)
         if (is_given or key not in ("tools", "system", "messages")) and not is_json(value):
-            _refuse_value(w, value, f"extra_body.{key}" if is_given else key)
-
-
-def _refuse_value(w: Writer, value: Any, path: str) -> None:
-    w.problem(not_json(value, path) or path, "not_json", "holds a value that JSON has no form for", "use plain JSON values")
+            check_json(value, f"extra_body.{key}" if is_given else key, w.problems)
 
 
 def _refuse_broken_thinking(w: Writer, request: Request) -> None:

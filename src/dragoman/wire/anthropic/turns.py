@@ -15,6 +15,7 @@ from dragoman.catalog import ModelRules
 from dragoman.catalog.ids import spellings
 from dragoman.message import Message, Opaque, Text, ToolResult, ToolUse
 from dragoman.request import Request
+from dragoman.validation.blocks import check_json
 from dragoman.validation.sent import is_hoistable
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.blocks_out import BLOCKS, SYSTEM_BLOCKS, write_call
@@ -243,7 +244,7 @@ def _message_extra(w: Writer, at: int, message: Message) -> dict[str, Any]:
             w.note("extra_left_out", f"what a message carries for the {name} dialect is left out", f"messages[{at}].extra")
     own = {key: value for key, value in message.extra.get(WIRE, {}).items() if key not in ("role", "content")}
     if not is_json(own):
-        w.problem(f"messages[{at}].extra", "not_json", "holds a value that JSON has no form for", "use plain JSON values")
+        check_json(own, f"messages[{at}].extra.{WIRE}", w.problems)
     w.features.update(dict.fromkeys(_MESSAGE_FEATURES[key] for key in own if key in _MESSAGE_FEATURES))
     return own
 

@@ -13,6 +13,7 @@ from typing import Any
 from dragoman.errors import Problem
 from dragoman.event import Notice
 from dragoman.message import Document, Extra, Parts, RedactedThinking, Thinking, ToolResult
+from dragoman.validation.blocks import check_json
 from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MovedMark
 from dragoman.wire.anthropic.plain import Turn, WireBlock
@@ -109,10 +110,10 @@ class Writer:
         """Whether something at or below a path cannot be written."""
         return any(problem.path.startswith(path) for problem in self.problems)
 
-    def check_json(self, value: Any, what: str, at: object, field: str) -> None:
-        """Report a value that JSON has no form for. `what` holds it (`the input`), in a field of the block `at`."""
+    def check_json(self, value: Any, at: object, field: str) -> None:
+        """Report what JSON has no form for in a value, a field of the block `at`, as `problems` does."""
         if not is_json(value):
-            self.problem(f"{self.path(at)}.{field}", "not_json", f"{what} holds a value that JSON has no form for", "use plain JSON values")
+            check_json(value, f"{self.path(at)}.{field}", self.problems)
 
     def moved_mark(self, mark: WireBlock, block: WireBlock | None = None) -> WireBlock | None:
         """What stands for a block that cannot carry its mark, or is left out."""
@@ -150,7 +151,7 @@ def with_extra(w: Writer, wire: WireBlock, owner: object, extra: Extra) -> WireB
                 w.problem(
                     owner, "stream_debris", f"`{key}` belongs to a stream event, not to a finished block", "send finished blocks only"
                 )
-            w.check_json(value, f"`{key}`", owner, f"extra.{WIRE}.{key}")
+            w.check_json(value, owner, f"extra.{WIRE}.{key}")
             wire[key] = value
     return wire
 
