@@ -1,7 +1,7 @@
 """The parameters of a request: against their ranges, against each other, against the API version and the model.
 
 Strategy. A request is small and its model's rules are data, so every check is a plain comparison, grouped by what the reader would look
-up. A parameter that sits in `extra_body` under its wire name counts like the field that is left at its default.
+up. Where a field is left at its default, `max_tokens`, `thinking` and the sampling parameters count as they stand in `extra_body`.
 """
 
 from __future__ import annotations
