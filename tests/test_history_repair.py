@@ -7,15 +7,24 @@ import math
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman import (
+    Audio,
     Base64,
+    Block,
     CacheControl,
+    Citation,
+    Document,
+    FileId,
     Image,
+    InvalidInputError,
     InvalidToolUse,
     Message,
     Opaque,
     Origin,
+    Parts,
+    PlainText,
     RedactedThinking,
     Refusal,
     Request,
@@ -25,6 +34,7 @@ from dragoman import (
     Thinking,
     ToolResult,
     ToolUse,
+    Url,
     assistant,
     problems,
     repair,
@@ -97,6 +107,15 @@ def test_the_result_of_an_invalid_call_becomes_an_error() -> None:
     repaired = repair([user("q"), cut, user(ToolResult("a", "ran it"))])
     assert repaired.messages[2] == user(ToolResult("a", "ran it", is_error=True))
     assert changed(repaired) == [("messages[2].content[0].is_error", "invalid_call_result")]
+
+
+def test_a_result_of_unusual_shape_becomes_an_error_too() -> None:
+    cut = assistant(InvalidToolUse("a", "f", '{"x', reason="incomplete"))
+    odd = {"type": "tool_result", "tool_use_id": "a", "odd": 1}
+    repaired = repair([user("q"), cut, user(Opaque(odd, wire="anthropic"))])
+    assert repaired.messages[2] == user(Opaque({**odd, "is_error": True}, wire="anthropic"))
+    assert changed(repaired) == [("messages[2].content[0].is_error", "invalid_call_result")]
+    assert repair(repaired.messages).changes == []
 
 
 def test_results_that_answer_no_call_are_left_out() -> None:
@@ -251,6 +270,155 @@ def test_a_mislabelled_image_is_labelled_as_its_bytes_say() -> None:
     assert repair(alias) == (alias, [])
 
 
+PDF = "JVBERi0xLjQKJeLjz9M="
+JPG, PNG_LABEL = Image(Base64("image/jpeg", JPEG)), Image(Base64("image/png", JPEG))
+PAPER = Document(Base64("application/pdf", PDF))
+BAD = {"x": math.nan}
+LOST: dict[str, Any] = dict.fromkeys(["\ud800", "\ud801"], 1)
+DELTA = Opaque({"type": "text_delta", "text": "a"}, wire="anthropic")
+MARK = CacheControl()
+
+MENDED: list[tuple[Block, Block | None, list[tuple[str, str]]]] = [
+    # labels
+    (Document(Base64("image/png", PDF), title="t"), replace(PAPER, title="t"), [(".source.media_type", "media_mismatch")]),
+    (
+        Document(Parts([PNG_LABEL, "a"])),
+        Document(Parts([JPG, "a"])),
+        [(".source.content[0].source.media_type", "media_mismatch")],
+    ),
+    (
+        Document(Base64("application/pdf", JPEG), cache=MARK),
+        replace(JPG, cache=MARK),
+        [(".source.media_type", "media_mismatch"), ("", "document_type")],
+    ),
+    (Document(JPG.source), JPG, [("", "document_type")]),
+    (Image(PlainText("a")), Document(PlainText("a")), [("", "image_source")]),
+    # where the bytes are
+    (Image(Base64("image/png", "")), None, [(".source.data", "base64")]),
+    (Image(Base64("image/png", "no base64!")), None, [(".source.data", "base64")]),
+    (Document(Base64("application/pdf", "")), None, [(".source.data", "base64")]),
+    (Image(Base64("image/jpeg", f"data:image/jpeg;base64,{JPEG}")), JPG, [(".source.data", "base64")]),
+    (Image(Url(f"data:;base64,{JPEG}")), JPG, [(".source.url", "url"), (".source.media_type", "media_mismatch")]),
+    (Image(Url("data:text/plain,hi")), None, [(".source.url", "url")]),
+    (Document(Url(" ")), None, [(".source.url", "url")]),
+    # what documents and results hold
+    (Document(Parts([PAPER])), None, [(".source.content[0]", "block_unsupported")]),
+    # what is sent as it is
+    (DELTA, None, [("", "not_a_block")]),
+    (Opaque({"a": 1}, wire="anthropic"), None, [("", "not_a_block")]),
+    (Opaque({"type": "x", "a": {1}}, wire="anthropic"), None, [(".data", "not_json")]),
+    (Opaque({"type": "x", "a": LOST}, wire="anthropic"), None, [(".data", "broken_unicode")]),
+    (Text("a", extra={"anthropic": LOST}), Text("a"), [(".extra.anthropic", "broken_unicode")]),
+    (
+        Text("a", extra={"anthropic": BAD, "gemini": {"index": 1}}),
+        Text("a", extra={"gemini": {"index": 1}}),
+        [(".extra.anthropic.x", "not_json")],
+    ),
+    (
+        Text("a", extra={"anthropic": {"index": 0, "caller": 1}}),
+        Text("a", extra={"anthropic": {"caller": 1}}),
+        [(".extra.anthropic.index", "stream_debris")],
+    ),
+    (
+        Text("a", citations=[Citation("c", {"a": {1}}), Citation("c", {})]),
+        Text("a", citations=[Citation("c", {})]),
+        [(".citations[0]", "not_json")],
+    ),
+    (
+        Document(Parts(["a", PAPER, Refusal("no")])),
+        Document(Parts(["a", "no"])),
+        [(".source.content[1]", "block_unsupported"), (".source.content[2]", "block_unsupported")],
+    ),
+    (
+        Image(Base64("image/png", PDF), cache=MARK),
+        replace(PAPER, cache=MARK),
+        [(".source.media_type", "media_mismatch"), ("", "image_source")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "left", "changes"), MENDED)
+def test_what_nobody_could_send_is_mended_or_left_out(given: Block, left: Block | None, changes: list[tuple[str, str]]) -> None:
+    history = [user("q", given), assistant("a"), user("r")]
+    repaired = repair(history)
+    assert repaired.messages == [user("q", *([] if left is None else [left])), *history[1:]]
+    assert changed(repaired) == [(f"messages[0].content[1]{path}", rule) for path, rule in changes]
+    assert problems(Request(history, model="m"), AnthropicWire()) != []
+    assert problems(Request(repaired.messages, model="m"), AnthropicWire()) == []
+    assert repair(repaired.messages).changes == []
+
+
+def test_a_tool_result_holds_what_it_can() -> None:
+    content: Any = ["x", ToolUse("b", "f", {}), Refusal("no"), Thinking("t", signature="S"), DELTA, {"type": "text"}, PNG_LABEL]
+    repaired = repair([user("q"), calls("a"), user(ToolResult("a", content))])
+    assert repaired.messages[2] == user(ToolResult("a", ["x", "no", JPG]))
+    rules = ["block_role", "block_role", "block_role", "not_a_block", "not_a_block", "media_mismatch"]
+    assert [rule for _, rule in changed(repaired)] == rules
+    assert changed(repaired)[0] == ("messages[2].content[0].content[1]", "block_role")
+    assert problems(Request(repaired.messages, model="m"), AnthropicWire()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "result", "rule"),
+    [
+        (ServerToolUse("s", "web_search", BAD), ServerToolResult("s", [], kind="web_search_tool_result"), "tool_result_orphan"),
+        (ServerToolUse("s", "web_search", {}), ServerToolResult("s", {1}, kind="web_search_tool_result"), "tool_result_missing"),
+    ],
+)
+def test_what_a_server_side_tool_did_is_left_out_whole(call: Block, result: Block, rule: str) -> None:
+    other = ServerToolUse("other", "web_search", {})
+    repaired = repair([user("q"), assistant("a", call, other, result), user("r")])
+    assert repaired.messages[1] == assistant("a", other)
+    assert [told for _, told in changed(repaired)] == ["not_json", rule]
+
+
+def test_keys_of_an_input_that_would_become_one_make_the_call_invalid() -> None:
+    repaired = repair([user("q"), assistant(ToolUse("a", "f", LOST)), results("a")])
+    assert repaired.messages[1] == assistant(InvalidToolUse("a", "f", '{"\\ud800": 1, "\\ud801": 1}', reason="invalid_json"))
+    assert problems(Request(repaired.messages, model="m"), AnthropicWire()) == []
+
+
+def test_what_a_message_carries_can_be_written() -> None:
+    carried = Message("user", "q", extra={"anthropic": {"a": {1}, "b": 1}})
+    repaired = repair([carried])
+    assert repaired.messages == [replace(carried, extra={"anthropic": {"b": 1}})]
+    assert changed(repaired) == [("messages[0].extra.anthropic.a", "not_json")]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        user("q", Audio(Base64("audio/wav", "UklGRg=="))),
+        user("q", Document(Base64("text/plain", "aGk="))),
+        user("q", Image(Base64("image/tiff", "SUkqAA=="))),
+        user(Opaque({"type": "x"}, wire="gemini")),
+        user(Image(FileId("f")), Document(Url("https://x/y.pdf")), Document(Parts([JPG, "a"]))),
+    ],
+)
+def test_what_the_provider_decides_is_not_touched(message: Message) -> None:
+    assert repair([message]) == ([message], [])
+
+
+@pytest.mark.parametrize("messages", ["hey", user("hey"), ["hey"], iter(["hey"])])
+def test_a_string_or_a_message_is_a_history_of_one(messages: Any) -> None:
+    assert repair(messages) == ([user("hey")], [])
+
+
+@pytest.mark.parametrize(
+    ("messages", "places"),
+    [
+        ({"role": "user", "content": "hi"}, [("messages[0]", "not_a_message")]),
+        ([user("q"), {"role": "user"}, None], [("messages[1]", "not_a_message"), ("messages[2]", "not_a_message")]),
+        ([Message("tool", "x")], [("messages[0].role", "unknown_role")]),  # type: ignore[arg-type]
+        ([user("q", ToolResult(5, "x"))], [("messages[0].content[1].tool_use_id", "wrong_type")]),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_message_or_of_a_wrong_type_is_refused(messages: Any, places: list[tuple[str, str]]) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        repair(messages)
+    assert [(problem.path, problem.rule) for problem in caught.value.problems] == places
+
+
 def test_what_stands_beside_a_change_is_kept() -> None:
     origin, mark = Origin("anthropic", "m", "anthropic"), CacheControl("1h")
     turn = Message("assistant", [Text("a", cache=mark), ToolResult("x", "y")], origin=origin, extra={"anthropic": {"k": 1}})
@@ -299,6 +467,35 @@ def test_of_an_interrupted_answer_what_is_whole_is_kept(partial: list[Any], left
 def test_a_server_side_call_is_kept_with_its_result() -> None:
     pair = assistant(ServerToolUse("s", "web_search", {}), ServerToolResult("s", [], kind="web_search_tool_result"))
     assert replayable(pair) is pair
+
+
+def called_by(id: str) -> dict[str, dict[str, Any]]:
+    return {"anthropic": {"caller": {"type": "code_execution_20250825", "tool_id": id}}}
+
+
+def test_a_server_side_call_is_kept_with_a_call_that_it_made() -> None:
+    code = ServerToolUse("srv1", "code_execution", {"code": "await get()"})
+    answer = assistant(code, ToolUse("t1", "get", {}, extra=called_by("srv1")))
+    assert replayable(answer) is answer
+    cut = assistant(code, InvalidToolUse("t1", "get", "{", reason="incomplete", extra=called_by("srv1")), "x")
+    assert replayable(cut) == assistant("x")
+    odd = assistant(code, Opaque({"type": "tool_use", "caller": {"tool_id": "srv1"}}, wire="anthropic"))
+    assert replayable(odd) is odd
+    inner = ServerToolUse("srv2", "web_search", {}, extra=called_by("srv1"))
+    chain = assistant(code, inner, ServerToolResult("srv2", [], kind="web_search_tool_result"), ServerToolUse("srv3", "web_search", {}))
+    assert replayable(chain) == assistant(*chain.content[:3])
+
+
+@pytest.mark.parametrize("caller", [None, "direct", {"type": "direct"}, {"tool_id": 5}])
+def test_a_caller_that_names_no_call_keeps_none(caller: Any) -> None:
+    call = ToolUse("t", "f", {}, extra={"anthropic": {"caller": caller}})
+    assert replayable(assistant(ServerToolUse("srv1", "code_execution", {}), call)) == assistant(call)
+
+
+def test_a_dict_is_not_replayable() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        replayable({"role": "assistant", "content": "hi"})  # type: ignore[arg-type]
+    assert [(problem.path, problem.rule) for problem in caught.value.problems] == [("message", "not_a_message")]
 
 
 def test_an_invalid_call_that_came_whole_can_be_answered() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman import (
+    InvalidInputError,
     Message,
     OutputFormat,
     ProviderTool,
@@ -20,8 +21,10 @@ from dragoman import (
     ToolNamed,
     TraceInfo,
     assistant,
+    problems,
     user,
 )
+from dragoman.wire.anthropic import AnthropicWire
 
 VALUES: list[Any] = [
     Request("a"),
@@ -54,6 +57,18 @@ def test_a_string_is_a_user_message() -> None:
 
 def test_strings_among_messages_are_user_messages() -> None:
     assert Request(["a", assistant("b"), "c"]).messages == [user("a"), assistant("b"), user("c")]
+
+
+@pytest.mark.parametrize("messages", [{"role": "user", "content": "hi"}, [{"role": "user", "content": "hi"}], [user("hi"), {}]])
+def test_a_dict_is_no_message_and_no_list_of_them(messages: Any) -> None:
+    request = Request(messages, model="m")
+    path = f"messages[{len(request.messages) - 1}]"
+    found = [problem for problem in problems(request, AnthropicWire()) if problem.rule != "required"]
+    assert [(problem.path, problem.rule) for problem in found] == [(path, "not_a_message")]
+    assert found[0].fix == "use user(…), assistant(…), system(…) or Message(…)"
+    with pytest.raises(InvalidInputError) as caught:
+        AnthropicWire().encode(request, stream=False)
+    assert caught.value.problems == found
 
 
 def test_any_iterable_of_messages_is_made_a_list() -> None:

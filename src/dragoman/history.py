@@ -203,14 +203,19 @@ def _without(request: Request, mistyped: Iterable[Problem]) -> tuple[Request, bo
     return request.replace(messages=messages, **{name: getattr(_DEFAULTS, name) for name in names}), sound
 
 
-def repair(messages: Iterable[Message | str]) -> Repaired:
-    """A history that `problems` has nothing against, and every change that this took. One in which nobody has spoken yet (nothing, or
-    system messages only) stays so, and needs a message before it can be sent.
+def repair(messages: str | Message | Iterable[Message | str]) -> Repaired:
+    """A history that can go on, and every change that this took: `problems` then has nothing against it but what depends on the model,
+    the settings or the provider.
 
-    Unanswered tool uses get an `is_error` result, results that answer no call are dropped, several results of one call become one;
-    blocks that cannot stand or be written where they are, mislabelled images, illegal tool names, empty user turns are mended or
-    dropped too. Pure and idempotent: nothing is mutated, messages that need nothing are the same objects, and a second run changes
-    nothing. What depends on the model or the settings (a system message it does not honour, too many cache marks) is not touched.
+    Unanswered tool uses get an `is_error` result, results that answer no call are dropped, several results of one call become one.
+    Blocks that cannot stand or be written where they are, wrong labels of images and documents, values that JSON has no form for, debris
+    of streams, illegal tool names and empty user turns are mended or dropped too. Pure and idempotent: nothing is mutated, messages that
+    need nothing are the same objects, and a second run changes nothing.
+
+    Not touched is what the provider decides (sound and film, media types it does not take, blocks of another dialect, of which alone a
+    user turn may be made), the model (images, PDF, a system message among the others, a prefill) or the settings (cache marks, the API
+    version). A history in which nobody has spoken yet (nothing, or system messages only) stays so, and needs a message before it can be
+    sent. A string is a user message, as in `Request`. Raises InvalidInputError for what is no message, and for fields of a wrong type.
     """
     return mend(messages)
 

@@ -7,7 +7,7 @@ sent; a provider's own defaults apply where the request says nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec.structs import force_setattr, replace
@@ -231,7 +231,7 @@ class Request(_RequestOptions, frozen=True):
 
     def __post_init__(self) -> None:
         given: str | Message | Iterable[Message | str] = self.messages
-        messages = [given] if isinstance(given, str | Message) else list(given)
+        messages: list[Any] = [given] if isinstance(given, str | Message | Mapping) else list(given)  # a dict is no list of its keys
         if any(issubclass(kind, str) for kind in set(map(type, messages))):  # a long history is looked at four times as fast
             messages = [Message("user", m) if isinstance(m, str) else m for m in messages]
         force_setattr(self, "messages", messages)

@@ -1,39 +1,37 @@
 """Mending a history: the changes that make a conversation sendable again, and a report of each.
 
-Strategy. Two passes over the caller's messages, which are never changed. `_clean` mends each block by itself (a block that cannot stand
-where it is, a call whose name or input cannot be written, a picture with the wrong label). Then the messages are grouped into turns as
-the encoder would, and `_pair` gives every call exactly one result in the turn after it. Messages that need nothing stay the same
-objects. What a second run would find to do is done in the first, so a second run changes nothing.
+Strategy. Two passes over the caller's messages, which are never changed. `_clean` leaves out what cannot stand where it is, and has every
+other block mended by itself (`mended.py`). Then the messages are grouped into turns as the encoder would, and `_pair` gives every call
+exactly one result in the turn after it. Messages that need nothing stay the same objects. What a second run would find to do is done in
+the first, so a second run changes nothing.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
+from dragoman.errors import InvalidInputError
 from dragoman.message import (
-    Base64,
     Block,
-    Image,
     InvalidToolUse,
     Message,
     Opaque,
     RedactedThinking,
+    ServerToolResult,
     ServerToolUse,
     Text,
     Thinking,
     ToolResult,
     ToolUse,
 )
+from dragoman.request import Request
 from dragoman.validation.blocks import BLOCKS, PLACES
-from dragoman.validation.dialect import TOOL_NAME
-from dragoman.validation.media import image_type, is_broken, not_json
+from dragoman.validation.mended import Change, mended, mended_extra
 from dragoman.validation.sent import has_content
+from dragoman.validation.types import Look, wrong_types
 
 __all__ = ["Change", "Repaired", "mend"]
 
@@ -47,17 +45,6 @@ NOTHING_LEFT = "(This message had no content that could be sent.)"
 """Stands for a conversation of which nothing else is left."""
 
 _NOT_IN_USER = (ToolUse, InvalidToolUse, Thinking, RedactedThinking, ServerToolUse)
-
-
-class Change(msgspec.Struct, frozen=True):
-    """One thing that `repair` did: where in the messages it was given, the rule it served (as in `Problem.rule`), and what was done."""
-
-    path: str
-    rule: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
 
 
 class Repaired(NamedTuple):
@@ -98,14 +85,15 @@ class _Turn:
         self.items = items
 
 
-def mend(messages: Iterable[Message | str]) -> Repaired:
+def mend(messages: str | Message | Iterable[Message | str]) -> Repaired:
     """See `dragoman.history.repair`."""
-    given = [Message("user", message) if isinstance(message, str) else message for message in messages]
+    given = Request(messages).messages
+    _refuse_mistyped(given)
     changes: list[Change] = []
     items = [_clean(i, message, changes) for i, message in enumerate(given)]
     turns = _move_system_messages(_turns(items), changes)
-    mended = _pair(turns, changes)
-    result = [item.finished() for item in mended]
+    items = _pair(turns, changes)
+    result = [item.finished() for item in items]
     if any(message.role != "system" for message in given) and not any(
         message.role != "system" and has_content(message.content) for message in result
     ):
@@ -114,26 +102,39 @@ def mend(messages: Iterable[Message | str]) -> Repaired:
     return Repaired(result, changes)
 
 
+def _refuse_mistyped(messages: Sequence[Message]) -> None:
+    """A value that its field cannot hold is the caller's to mend; what is no block at all is left out."""
+    look = Look()
+    if all(look.message(message) for message in messages):
+        return
+    found = [problem for problem in wrong_types(Request(messages)) if problem.rule != "not_a_block"]
+    if found:
+        raise InvalidInputError(found)
+
+
 # ---- blocks
 
 
 def _clean(index: int, message: Message, changes: list[Change]) -> _Item:
+    if message.extra:
+        extra = mended_extra(message.extra, f"messages[{index}]", changes, debris=False)
+        message = message if extra is message.extra else replace(message, extra=extra)
     blocks: list[Block] = []
     places: list[int] = []
     for j, block in enumerate(message.content):
         path = f"messages[{index}].content[{j}]"
-        if not isinstance(block, BLOCKS):  # pyright: ignore[reportUnnecessaryIsInstance]  # stores hold other things
+        if type(block) not in BLOCKS:  # stores hold other things
             changes.append(Change(path, "not_a_block", "what is no content block was left out"))
             continue
         if _is_misplaced(message.role, block):
             place = PLACES.get(message.role, "this message")
             changes.append(Change(path, "block_role", f"a block of type {block.type} that cannot stand in {place} was left out"))
             continue
-        mended = _mended(block, path, changes)
-        if mended is not None:
-            blocks.append(mended)
+        whole = mended(block, path, changes)
+        if whole is not None:
+            blocks.append(whole)
             places.append(j)
-    return _Item(index, message, blocks, places)
+    return _unpaired(_Item(index, message, blocks, places), changes)
 
 
 def _is_misplaced(role: str, block: Block) -> bool:
@@ -144,60 +145,24 @@ def _is_misplaced(role: str, block: Block) -> bool:
     return not isinstance(block, Text | Opaque)
 
 
-def _mended(block: Block, path: str, changes: list[Change]) -> Block | None:
-    if isinstance(block, ToolUse):
-        return _mended_call(block, path, changes)
-    if isinstance(block, InvalidToolUse):
-        return _named(block, path, changes)
-    if _is_broken_thinking(block):
-        changes.append(Change(path, "broken_unicode", "signed thinking that cannot be sent unchanged was left out"))
-        return None
-    if isinstance(block, Image):
-        return _labelled(block, path, changes)
-    if isinstance(block, ToolResult) and any(isinstance(inner, Image) for inner in block.content):
-        content = [_labelled(b, f"{path}.content[{k}]", changes) if isinstance(b, Image) else b for k, b in enumerate(block.content)]
-        return replace(block, content=content) if any(a is not b for a, b in zip(content, block.content, strict=True)) else block
-    return block
+def _unpaired(item: _Item, changes: list[Change]) -> _Item:
+    """Without the other half of a server-side call or result that was left out."""
+    kept = set(item.places)
+    lost = {_server_id(block) for j, block in enumerate(item.message.content) if j not in kept} - {""}
+    for position in reversed(range(len(item.blocks) if lost else 0)):
+        block = item.blocks[position]
+        if _server_id(block) in lost:
+            rule = "tool_result_missing" if isinstance(block, ServerToolUse) else "tool_result_orphan"
+            changes.append(Change(item.path(position), rule, f"{block.type} without its other half was left out"))
+            del item.blocks[position], item.places[position]
+    return item
 
 
-def _mended_call(call: ToolUse, path: str, changes: list[Change]) -> Block:
-    if not not_json(call.input, ""):
-        return _named(call, path, changes)
-    changes.append(Change(f"{path}.input", "not_json", "a call whose input JSON has no form for became an invalid call"))
-    return _named(InvalidToolUse(call.id, call.name, _written(call.input), reason="invalid_json", extra=call.extra), path, changes)
-
-
-def _written(value: object) -> str:
-    """A value as text for the model to read: as JSON as it can be."""
-    try:
-        return json.dumps(value, default=repr, skipkeys=True)
-    except (ValueError, RecursionError):  # it holds itself
-        return repr(value)
-
-
-def _named(call: ToolUse | InvalidToolUse, path: str, changes: list[Change]) -> ToolUse | InvalidToolUse:
-    if TOOL_NAME.fullmatch(call.name):
-        return call
-    name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:128] or "tool"
-    changes.append(Change(f"{path}.name", "tool_name", f"the name became `{name}`"))
-    return replace(call, name=name)
-
-
-def _labelled(image: Image, path: str, changes: list[Change]) -> Image:
-    source = image.source
-    if not isinstance(source, Base64):
-        return image
-    shown = image_type(source.data)
-    if not shown.startswith("image/") or shown == source.media_type or (shown == "image/jpeg" and source.media_type == "image/jpg"):
-        return image
-    changes.append(Change(f"{path}.source.media_type", "media_mismatch", f"the media type became `{shown}`, as the bytes say"))
-    return replace(image, source=replace(source, media_type=shown))
-
-
-def _is_broken_thinking(block: Block) -> bool:
-    if isinstance(block, Thinking):
-        return bool(block.signature) and is_broken(block.text + block.signature)
-    return isinstance(block, RedactedThinking) and is_broken(block.data)
+def _server_id(block: object) -> str:
+    """The id that a server-side call and its result share; `""` for any other block."""
+    if isinstance(block, ServerToolUse):
+        return block.id
+    return block.tool_use_id if isinstance(block, ServerToolResult) else ""
 
 
 # ---- turns
@@ -340,9 +305,15 @@ def _answer(turn: _Turn, calls: Sequence[tuple[str, bool]], changes: list[Change
 
 
 def _marked(block: Block, invalid: bool, path: str, changes: list[Change]) -> Block:
-    if invalid and isinstance(block, ToolResult) and not block.is_error:
-        changes.append(Change(f"{path}.is_error", "invalid_call_result", "the result of an invalid call became an error"))
+    if not invalid:
+        return block
+    told = Change(f"{path}.is_error", "invalid_call_result", "the result of an invalid call became an error")
+    if isinstance(block, ToolResult) and not block.is_error:
+        changes.append(told)
         return replace(block, is_error=True)
+    if isinstance(block, Opaque) and not block.data.get("is_error"):
+        changes.append(told)
+        return replace(block, data={**block.data, "is_error": True})
     return block
 
 

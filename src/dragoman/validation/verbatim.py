@@ -17,9 +17,9 @@ from dragoman.validation.blocks import check_json
 from dragoman.validation.media import are_plain
 from dragoman.validation.types import Look
 
-__all__ = ["check_verbatim"]
+__all__ = ["DEBRIS", "check_verbatim"]
 
-_DEBRIS = ("index", "partial_json")
+DEBRIS = ("index", "partial_json")
 """Keys of the Messages API's stream events that never belong into a finished block."""
 
 _HOLDERS = frozenset({Citation, Opaque, ServerToolResult})
@@ -85,7 +85,7 @@ class _Verbatim:
         if not own:
             return
         check_json(own, f"{path}.extra.{self.wire}", self.out)
-        for key in _DEBRIS if self.claude else ():
+        for key in DEBRIS if self.claude else ():
             if key in own:
                 text = f"`{key}` belongs to a stream event, not to a finished block"
                 self.out.append(Problem(path, "stream_debris", text, "send finished blocks only"))
