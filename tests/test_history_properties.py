@@ -14,6 +14,7 @@ from dragoman import (
     InvalidInputError,
     InvalidToolUse,
     Message,
+    Opaque,
     Problem,
     RedactedThinking,
     Refusal,
@@ -117,6 +118,17 @@ def test_no_history_is_too_strange_and_none_is_mutated(wire: Wire, history: list
     for message in history:
         replayable(message)
     assert repr(history) == before
+
+
+@settings(derandomize=True)
+@given(st.lists(any_messages, max_size=5))
+def test_what_a_repair_leaves_is_for_others_to_decide(history: list[Message]) -> None:
+    once = repair(history)
+    assert repair(once.messages).changes == []
+    plain = [message for message in once.messages if all(not isinstance(block, Opaque) for block in message.content)]
+    if plain == once.messages:  # whether an opaque block is sent is the provider's to say
+        told = {problem.rule for problem in problems(ask(once.messages, hoist_system="all"), WIRE)}
+        assert told <= {"required", "no_audio", "no_video", "image_type", "document_type", "cache_marks", "cache_order", "empty_turn"}
 
 
 @given(any_messages)
