@@ -13,8 +13,11 @@ import pytest
 
 from dragoman import (
     Anthropic,
+    AuthError,
     ConnectionFailedError,
     IncompleteStreamError,
+    InvalidRequestError,
+    OpenAIChat,
     ProviderError,
     Request,
     RequestTimeoutError,
@@ -292,3 +295,45 @@ def test_the_pytest_fixture_replays_strictly_and_records_when_asked(pytester: py
     held = Cassette.load(tape)
     Cassette(exchanges=[*held.exchanges, *held.exchanges]).save(tape)
     pytester.runpytest_subprocess().assert_outcomes(passed=1, errors=1)
+
+
+def test_the_key_of_a_call_is_masked_where_a_body_repeats_it(path: Path) -> None:
+    key = "sk-ant-very-secret-1"
+    refusal = json.dumps({"error": {"type": "authentication_error", "message": f"no such key: {key}, Bearer {key}"}}).encode()
+    cut = refusal.index(key.encode()) + 9
+    answers = [Answer(status=401, headers=[("content-type", "application/json")], body=[refusal[:cut], refusal[cut:]])]
+    with WireServer(answers) as server, Recorder(path) as recorder, pytest.raises(AuthError):
+        client(recorder, server.url).complete(Request("x", extra_body={"note": f"my key is {key}"}))
+    text = path.read_text(encoding="utf-8")
+    assert key not in text
+    [exchange] = Cassette.load(path).exchanges
+    body = b"".join(piece.data for piece in exchange.pieces)
+    assert key.encode() not in body
+    assert body == refusal.replace(key.encode(), b"*" * len(key))
+    assert exchange.request_body["note"] == "my key is " + "*" * len(key)
+    with pytest.raises(AuthError, match="no such key"):
+        client(Replay(path)).complete(Request("x", extra_body={"note": f"my key is {key}"}))
+
+
+@pytest.mark.parametrize("name", ["apim-request-id", "mistral-correlation-id", "x-generation-id"])
+def test_a_failure_keeps_its_request_id_whatever_its_host_calls_it(name: str, path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+    answer = Answer(status=400, headers=[("content-type", "application/json"), (name, "rq_1")], body=b'{"error": {"message": "no"}}')
+    with WireServer(answer) as server, Recorder(path) as recorder:
+        for source in (recorder, None):
+            transport = (source or Replay(path)).transport
+            provider = OpenAIChat(base_url=server.url, api_key="sk-secret-1", model="m", telemetry=None, transport=transport)
+            with pytest.raises(InvalidRequestError) as raised:
+                provider.complete(ASK)
+            seen.append((str(raised.value), raised.value.request_id))
+    assert seen[0] == seen[1]
+    assert seen[0][1] == "rq_1"
+
+
+@pytest.mark.parametrize("data", ["abc", "!!!", "Zm9v\n!"])
+def test_a_piece_that_holds_no_bytes_is_found_when_the_cassette_is_loaded(data: str, path: Path) -> None:
+    exchange = {"fingerprint": "f", "method": "POST", "path": "/", "pieces": [{"at": 0, "text": "fine"}, {"at": 1, "base64": data}]}
+    path.parent.mkdir()
+    path.write_text(json.dumps({"dragoman_cassette": 1, "exchanges": [exchange]}), encoding="utf-8")
+    with pytest.raises(CassetteError, match=r"exchanges\[0\]\.pieces\[1\] holds no bytes"):
+        Cassette.load(path)

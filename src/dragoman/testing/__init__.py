@@ -22,9 +22,11 @@ if TYPE_CHECKING:
         content_tool_use,
         sse,
     )
-    from dragoman.testing.cassette import Cassette, CassetteError, Recorder, Replay, UnmatchedRequestError
+    from dragoman.testing.cassette import Cassette, CassetteError
     from dragoman.testing.certificate import Authority
     from dragoman.testing.connection import Connection, RecordedRequest
+    from dragoman.testing.recorder import Recorder
+    from dragoman.testing.replay import Replay, UnmatchedRequestError
     from dragoman.testing.scenarios import SCENARIOS, Scenario, open_scenario, serve
     from dragoman.testing.scripted import ScriptedProvider, script
     from dragoman.testing.wire_server import WireServer
@@ -78,9 +80,11 @@ _HOME = {
         "content_tool_use",
         "sse",
     ],
-    "cassette": ["Cassette", "CassetteError", "Recorder", "Replay", "UnmatchedRequestError"],
+    "cassette": ["Cassette", "CassetteError"],
     "certificate": ["Authority"],
     "connection": ["Connection", "RecordedRequest"],
+    "recorder": ["Recorder"],
+    "replay": ["Replay", "UnmatchedRequestError"],
     "scenarios": ["SCENARIOS", "Scenario", "open_scenario", "serve"],
     "scripted": ["ScriptedProvider", "script"],
     "wire_server": ["WireServer"],

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dragoman.testing.cassette import Recorder, Replay
+    from dragoman.testing.recorder import Recorder
+    from dragoman.testing.replay import Replay
     from dragoman.testing.wire_server import WireServer
 
 __all__ = ["cassette", "pytest_addoption", "wire_server"]
@@ -39,7 +40,8 @@ def cassette(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Recorde
     They replay it, strictly; a test that leaves a recorded exchange unused fails. With `--dragoman-record` they record it instead. A
     cassette that does not exist is an error, so a test never goes to the network by itself.
     """
-    from dragoman.testing.cassette import Recorder, Replay
+    from dragoman.testing.recorder import Recorder
+    from dragoman.testing.replay import Replay
 
     opened: list[Recorder | Replay] = []
 
