@@ -46,11 +46,12 @@ from dragoman import (
     tool_result,
     user,
 )
+from dragoman.cli.probe import client
 from dragoman.hooks import CallInfo
 from dragoman.local import ModelFile, cache_folder, ensure_model, fetch_model, find_model, local_provider
 from dragoman.local.model_file import is_whole
 from dragoman.local.server import LocalServer, start_server
-from dragoman.testing import WireServer, anthropic_stream
+from dragoman.testing import Cassette, WireServer, anthropic_stream
 from dragoman.transport import AsyncHTTPResponse, Clocks, HTTPResponse, TransportName
 from dragoman.wire.base import HTTPRequest
 
@@ -513,6 +514,14 @@ def proxied(served: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str,
         for name in ("NO_PROXY", "no_proxy"):
             monkeypatch.delenv(name, raising=False)
         yield served, server, proxy
+
+
+def test_no_proxy_sees_what_the_command_line_records(proxied: tuple[str, WireServer, WireServer], tmp_path: Path) -> None:
+    path, server, proxy = proxied
+    with client("local", path, tmp_path / "cassette.json") as provider:
+        assert provider.complete(Request("a secret")).text == "from here"
+    assert (len(server.requests), len(proxy.requests)) == (1, 0)
+    assert len(Cassette.load(tmp_path / "cassette.json").exchanges) == 1
 
 
 @pytest.mark.parametrize("transport", [None, "auto", "direct", "httpx2"])

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from dragoman import Event, MessageStart, MessageStop, from_json
+from dragoman.cli.probe import provider_and_model
 from dragoman.testing import (
     Answer,
     Close,
@@ -378,3 +379,30 @@ def test_on_a_terminal_without_a_prompt_it_does_not_wait_for_one(server: WireSer
 
     assert code == 2
     assert "no prompt: give --prompt TEXT" in seen
+
+
+@pytest.mark.parametrize(
+    ("variable", "arguments", "chosen"),
+    [
+        ("", [], ("anthropic", "")),
+        ("", ["groq", "m"], ("groq", "m")),
+        ("openai:gpt-5", [], ("openai", "gpt-5")),
+        ("openai:gpt-5", ["", "gpt-5-mini"], ("openai", "gpt-5-mini")),
+        ("openai:gpt-5", ["anthropic"], ("anthropic", "")),
+        ("local", [], ("local", "")),
+        ("claude-x", [], ("anthropic", "claude-x")),
+        ("acme:m", [], ("", "")),
+        ("acme:m", ["", "n"], ("acme", "n")),
+    ],
+)
+def test_without_a_provider_it_is_the_one_of_the_variable(
+    variable: str, arguments: list[str], chosen: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_DEFAULT_MODEL", variable)
+    assert provider_and_model(*[*arguments, "", ""][:2]) == chosen
+
+
+def test_an_unknown_model_of_the_variable_is_named_with_it() -> None:
+    outcome = invoke("probe", "--prompt", "Hi", DRAGOMAN_DEFAULT_MODEL="nope")
+    assert outcome.code == 2
+    assert "DRAGOMAN_DEFAULT_MODEL: unknown provider or model 'nope'" in outcome.err

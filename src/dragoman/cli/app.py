@@ -57,7 +57,9 @@ def options(
 
 @app.command()
 def probe(
-    provider: Annotated[str, typer.Option(help="Which provider: anthropic, local, …")] = "anthropic",
+    provider: Annotated[
+        str, typer.Option(help="Which provider: anthropic, local, …; unless given, the one of DRAGOMAN_DEFAULT_MODEL, else anthropic")
+    ] = "",
     model: Annotated[str, typer.Option(help="The model's id; for the local provider the path of a GGUF file.")] = "",
     prompt: Annotated[str | None, typer.Option(help="What to ask.", show_default="standard input")] = None,
     system: Annotated[str, typer.Option(help="The system prompt.")] = "",

@@ -13,7 +13,9 @@ from dragoman.cli.printer import Printer, describe_error, summary
 from dragoman.cli.terminal import Screen
 from dragoman.cli.tracing import tracing
 from dragoman.event import Event
+from dragoman.names import DEFAULT_MODEL_VARIABLE, split_name
 from dragoman.request import Effort, Request, ThinkingConfig
+from dragoman.settings import Environment
 from dragoman.sources import IteratorSource
 from dragoman.storage import to_json
 from dragoman.stream import Stream
@@ -54,6 +56,7 @@ def probe(
         raise UsageError("the prompt is empty: give --prompt TEXT, or text on standard input")
     if record is not None:
         check_record(record)
+    provider, model = provider_and_model(provider, model)
     screen = Screen()
     if provider == "local" and not model:
         screen.note(f"{TOY}\n")
@@ -78,6 +81,19 @@ def check_record(file: Path) -> None:
         raise UsageError(f"--record {error}") from error
 
 
+def provider_and_model(provider: str, model: str) -> tuple[str, str]:
+    """What the options say, else what `DRAGOMAN_DEFAULT_MODEL` says, else Anthropic. An empty provider is what `connect()` makes of the
+    variable. Raises ConfigError for `provider:`.
+    """
+    default = "" if provider else Environment().first(DEFAULT_MODEL_VARIABLE)
+    if not default:
+        return provider or "anthropic", model
+    known, own = split_name(default, variable=DEFAULT_MODEL_VARIABLE)
+    if known:
+        return known, model or own
+    return (default.partition(":")[0], model) if model else ("", "")  # of another package, or a slip that `connect` names
+
+
 def client(provider: str, model: str, record: Path | None = None) -> dragoman.ProviderBase:
     """The provider of that name. For the local one, its model is fetched here, with a progress bar. `record`: onto this cassette."""
     if provider == "local" and not model:
@@ -86,10 +102,11 @@ def client(provider: str, model: str, record: Path | None = None) -> dragoman.Pr
         fetch_if_missing()
     settings: dict[str, object] = {}
     if record is not None:
-        from dragoman.testing.cassette import Recorder
+        from dragoman.testing.recorder import Recorder
+        from dragoman.transport.choose import AutoTransport
 
-        settings["transport"] = Recorder(record).transport
-    return dragoman.connect(f"{provider}:{model}" if model else provider, **settings)
+        settings["transport"] = Recorder(record, AutoTransport(trust_env=provider != "local")).transport
+    return dragoman.connect(f"{provider}:{model}" if model else provider or None, **settings)
 
 
 def events_of(provider: dragoman.ProviderBase, request: Request) -> Stream:
