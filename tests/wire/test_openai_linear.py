@@ -82,6 +82,12 @@ def commands(count: int) -> list[dict[str, Any]]:
     return [start, *deltas, completed()]
 
 
+def a_text_that_is_said_whole_again_and_again(count: int) -> list[dict[str, Any]]:
+    place = {"output_index": 0, "content_index": 0}
+    events = [{"type": "response.output_text.delta", "delta": "x", **place}, {"type": "response.output_text.done", "text": "xx", **place}]
+    return [*events * count, completed()]
+
+
 CHAT: list[Shape] = [
     calls_known_by_their_id_only,
     calls_that_name_their_tool_last,
@@ -90,7 +96,13 @@ CHAT: list[Shape] = [
     a_name_in_every_piece_of_one_call,
     a_name_in_many_pieces,
 ]
-RESPONSES: list[Shape] = [items_known_by_their_id_only, items_known_by_nothing, items_of_one_id, commands]
+RESPONSES: list[Shape] = [
+    items_known_by_their_id_only,
+    items_known_by_nothing,
+    items_of_one_id,
+    commands,
+    a_text_that_is_said_whole_again_and_again,
+]
 
 
 @pytest.mark.parametrize(

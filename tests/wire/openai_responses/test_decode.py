@@ -539,6 +539,97 @@ def test_a_message_is_finished_from_its_deltas_under_its_id() -> None:
     assert bare_end(start, delta("refusal", 0, "No.", content_index=0)) == [Refusal("No.", extra={OWN: {"item": {"id": "msg_1"}}})]
 
 
+# ---- texts and inputs that come whole
+
+
+def whole(kind: str, field: str, text: str, index: int | None = 0, **fields: Any) -> dict[str, Any]:
+    """An event that brings a text whole: `whole("output_text", "text", "Hi")`."""
+    return {"type": f"response.{kind}.done", "output_index": index, field: text, **fields}
+
+
+WHOLE_CALL = whole("function_call_arguments", "arguments", '{"a":1}')
+WHOLE_TEXT = whole("output_text", "text", "Hi all", content_index=0)
+
+
+@pytest.mark.parametrize("pieces", [[], ['{"a"'], ['{"a"', ":1}"]])
+def test_arguments_that_come_whole_are_the_calls(pieces: list[str]) -> None:
+    deltas = [delta("function_call_arguments", 0, piece) for piece in pieces]
+    events = events_of(sse(created(), added(0, {**call(""), "status": "in_progress"}), *deltas, WHOLE_CALL, WHOLE_CALL, completed()))
+    assert "".join([event.json for event in events if isinstance(event, ToolInputDelta)]) == '{"a":1}'
+    (use,) = folded(events).response().tool_uses
+    assert use.input == {"a": 1}
+
+
+def test_arguments_in_the_start_of_a_call_are_its_input_where_nothing_else_comes() -> None:
+    (use,) = bare_end({**call('{"a":1}'), "status": "in_progress"})
+    assert use.input == {"a": 1}
+    cut = {**completed(status="incomplete", incomplete_details={"reason": "max_output_tokens"}), "type": "response.incomplete"}
+    (bad,) = answer(sse(created(), added(0, call("{}")), cut)).message.content
+    assert isinstance(bad, InvalidToolUse)
+    (use,) = bare_end({**call('{"a":1}'), "status": "in_progress"}, delta("function_call_arguments", 0, '{"a":2}'))
+    assert use.input == {"a": 2}
+
+
+@pytest.mark.parametrize("pieces", [[], ["Hi"], ["Hi", " all"]])
+def test_a_text_that_comes_whole_is_the_messages(pieces: list[str]) -> None:
+    start = {**message(), "content": [], "status": "in_progress"}
+    deltas = [delta("output_text", 0, piece, content_index=0) for piece in pieces]
+    for opening in ([added(0, start)], []):
+        events = events_of(sse(created(), *opening, *deltas, WHOLE_TEXT, WHOLE_TEXT, completed()))
+        assert "".join([event.text for event in events if isinstance(event, TextDelta)]) == "Hi all"
+        assert folded(events).response().text == "Hi all"
+
+
+def test_a_refusal_that_comes_whole_is_one() -> None:
+    start = {**message(), "content": [], "status": "in_progress"}
+    made = answer(sse(created(), added(0, start), whole("refusal", "refusal", "No.", content_index=0), completed()))
+    assert (type(made.message.content[0]), made.stop) == (Refusal, "refusal")
+
+
+def test_parts_of_a_reasoning_that_come_whole_are_parted_by_a_blank_line() -> None:
+    parts = [whole("reasoning_summary_text", "text", text, summary_index=n) for n, text in enumerate(("a", "b"))]
+    first = delta("reasoning_summary_text", 0, "a", summary_index=0)
+    assert bare_end(reasoning(), *parts) == [Thinking("a\n\nb")]
+    assert bare_end(reasoning(), first, *parts) == [Thinking("a\n\nb")]
+
+
+@pytest.mark.parametrize("pieces", [[], ["l"], ["ls"]])
+def test_free_text_that_comes_whole_is_the_calls(pieces: list[str]) -> None:
+    start = {"id": "ctc_1", "type": "custom_tool_call", "status": "in_progress", "call_id": "call_1", "name": "sh", "input": ""}
+    deltas = [delta("custom_tool_call_input", 0, piece) for piece in pieces]
+    assert bare_end(start, *deltas, whole("custom_tool_call_input", "input", "ls")) == [
+        ToolUse("call_1", "sh", {"input": "ls"}, extra={OWN: {"kind": "custom_tool_call", "id": "ctc_1"}})
+    ]
+
+
+def test_a_patch_that_comes_whole_keeps_what_its_start_said() -> None:
+    operation = {"type": "update_file", "path": "a.py", "diff": ""}
+    start = {"id": "ap_1", "type": "apply_patch_call", "status": "in_progress", "call_id": "call_1", "operation": operation}
+    (use,) = bare_end(start, whole("apply_patch_call_operation_diff", "diff", "+x"))
+    assert (use.name, use.input) == ("apply_patch", {**operation, "diff": "+x"})
+
+
+def test_commands_that_come_whole_are_shown_but_nobody_says_which_is_the_last() -> None:
+    start = {"id": "sh_1", "type": "shell_call", "status": "in_progress", "call_id": "call_1", "action": {"commands": []}}
+    commands = [whole("shell_call_command", "command", text, command_index=n) for n, text in ((0, "ls"), (2, "pwd"), (0, "no"), (1, "no"))]
+    (bad,) = bare_end(start, delta("shell_call_command", 0, "l", command_index=0), *commands)
+    assert (bad.raw, bad.reason) == ('{"commands":["ls","","pwd', "incomplete")
+
+
+def test_a_whole_form_that_contradicts_the_deltas_is_reported_once() -> None:
+    item = message("Hi all")
+    wrong = delta("output_text", 0, "Bye", content_index=0)
+    events = events_of(sse(created(), added(0, {**item, "content": []}), wrong, WHOLE_TEXT, done(0, item), WHOLE_TEXT, completed(item)))
+    assert [event.code for event in events if isinstance(event, Notice)] == ["content_differs"]
+    assert folded(events).response().text == "Hi all"
+
+
+@pytest.mark.parametrize("event", [WHOLE_CALL, {**WHOLE_CALL, "arguments": ""}, {**WHOLE_TEXT, "text": ""}])
+def test_a_whole_form_that_fits_no_item_or_is_empty_says_nothing(event: dict[str, Any]) -> None:
+    made = answer(sse(created(), added(0, {**message(), "content": []}), event, completed(message("Hi"))))
+    assert (made.text, made.notices) == ("Hi", [])
+
+
 # ---- what is let through
 
 

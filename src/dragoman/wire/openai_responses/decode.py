@@ -22,6 +22,7 @@ import msgspec
 
 from dragoman.errors import ProviderError
 from dragoman.event import Failed, MessageStart, MessageStop
+from dragoman.fragments import scrub
 from dragoman.message import Citation, Opaque, Refusal, ServerToolUse, Text, Thinking
 from dragoman.request import ProviderTool, Request
 from dragoman.response import RateLimits, StopDetails, StopReason
@@ -31,7 +32,7 @@ from dragoman.wire.framing import Framing, Key
 from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
 from dragoman.wire.openai_errors import decode_error, is_error, rate_limits, request_id_of, stream_error
 from dragoman.wire.openai_responses.blocks_in import PARAGRAPH, image_shell, pair_shell, reasoning_block, result_block
-from dragoman.wire.openai_responses.events import ARGUMENTS, DONE, FREE_TEXT, PROGRESS, SILENT, STATUS_OF_EVENT, STOP_OF_REASON
+from dragoman.wire.openai_responses.events import ARGUMENTS, DONE, FREE_TEXT, PROGRESS, SILENT, STATUS_OF_EVENT, STOP_OF_REASON, WHOLE
 from dragoman.wire.openai_responses.items import Item, Items, id_of
 from dragoman.wire.openai_responses.kinds import CALLS, ENCRYPTED, WIRE
 from dragoman.wire.openai_responses.settle import Settler
@@ -350,12 +351,14 @@ class ResponsesDecoder(AnswerDecoder):
         part = (field, number if isinstance(number, int) else 0)
         if item.part is not None and part != item.part:
             self._framing.thinking(item.key, PARAGRAPH)
+        item.part_begun = item.part_begun and part == item.part
         item.part = part
 
     def _thinking(self, value: dict[str, Any]) -> None:
         item = self._target(value, "a delta of a reasoning", "reasoning")
         if item is not None:
             self._enter_part(item, value)
+            item.part_begun = True
             self._framing.thinking(item.key, as_string(value.get("delta")))
 
     # ---- calls
@@ -375,6 +378,49 @@ class ResponsesDecoder(AnswerDecoder):
             number = value.get("command_index")
             text = as_string(value.get("delta")) or as_string(value.get("command"))
             self._framing.tool_input(item.key, item.writer.piece(text, number if isinstance(number, int) else 0))
+
+    # ---- texts and inputs that come whole
+
+    def _whole(self, value: dict[str, Any]) -> None:
+        """What a `.done` event says that no delta has said. Each says it of one text, once; what fits no open item says nothing new."""
+        kind, field = WHOLE[value["type"]]
+        text = as_string(value.get(field))
+        item = self._items.find(value, kind)
+        if item is None and kind in ("message", "reasoning") and text:
+            item = self._open(value.get("output_index"), {"type": kind, "id": as_string(value.get("item_id"))})
+        if item is None or item.settled or item.kind != kind or item.role == "opaque":
+            return
+        number = value.get("content_index" if kind == "message" else "command_index")
+        place = (kind, number) if kind != "reasoning" else (value.get("summary_index"), value.get("content_index"))
+        if not text or place in item.whole:
+            return
+        item.whole.add(place)
+        if kind == "message":
+            key = self._part(item, number, refusal=field == "refusal")
+            self._settler.catch_up(key, scrub(text), self._framing.text)
+        elif kind == "reasoning":
+            self._whole_reasoning(item, value, text)
+        elif item.writer is None:
+            self._settler.catch_up(item.key, scrub(text), self._framing.tool_input)
+        else:
+            self._whole_input(item, text, number if isinstance(number, int) else 0)
+
+    def _whole_reasoning(self, item: Item, value: dict[str, Any], text: str) -> None:
+        self._enter_part(item, value)
+        if not item.part_begun:
+            item.part_begun = True
+            self._framing.thinking(item.key, text)
+
+    def _whole_input(self, item: Item, text: str, number: int) -> None:
+        """A call's input of free text."""
+        assert item.writer is not None
+        rest = item.writer.rest(scrub(text), number)
+        if rest:
+            self._framing.tool_input(item.key, item.writer.piece(rest, number))
+        call = CALLS.get(item.kind)
+        if item.role == "call" and call is not None and item.kind != "shell_call":  # of a shell's commands nobody says which is the last
+            given = text if call.form == "text" else {**as_object(item.start.get(call.field)), call.streamed: text}
+            item.ended = {**{key: value for key, value in item.start.items() if key != "status"}, call.field: given}
 
     # ---- everything else
 
@@ -399,6 +445,7 @@ class ResponsesDecoder(AnswerDecoder):
         "response.function_call_arguments.delta": _arguments,
         "response.mcp_call_arguments.delta": _arguments,
         **dict.fromkeys(FREE_TEXT, _free_text),
+        **dict.fromkeys(WHOLE, _whole),
         "response.output_item.added": _added,
         "response.output_item.done": _done,
         "response.created": _created,

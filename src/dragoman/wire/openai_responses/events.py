@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dragoman.response import StopReason
 
-__all__ = ["ARGUMENTS", "DONE", "FREE_TEXT", "PROGRESS", "SILENT", "STATUS_OF_EVENT", "STOP_OF_REASON"]
+__all__ = ["ARGUMENTS", "DONE", "FREE_TEXT", "PROGRESS", "SILENT", "STATUS_OF_EVENT", "STOP_OF_REASON", "WHOLE"]
 
 STATUS_OF_EVENT = {
     "response.completed": "completed",
@@ -34,23 +34,27 @@ SILENT = frozenset(
         "response.queued",
         "keepalive",
         "response.content_part.done",
-        "response.output_text.done",
-        "response.refusal.done",
-        "response.function_call_arguments.done",
-        "response.mcp_call_arguments.done",
-        "response.custom_tool_call_input.done",
-        "response.code_interpreter_call_code.done",
-        "response.apply_patch_call_operation_diff.done",
-        "response.shell_call_command.done",
         "response.shell_call_output_content.delta",
         "response.shell_call_output_content.done",
-        "response.reasoning_text.done",
         "response.reasoning_part.done",
-        "response.reasoning_summary_text.done",
         "response.reasoning_summary_part.done",
     }
 )
-"""Events that say nothing which the finished item does not say too."""
+"""Events that say nothing which the event before them or the finished item does not say too."""
+
+WHOLE = {
+    "response.output_text.done": ("message", "text"),
+    "response.refusal.done": ("message", "refusal"),
+    "response.reasoning_text.done": ("reasoning", "text"),
+    "response.reasoning_summary_text.done": ("reasoning", "text"),
+    "response.function_call_arguments.done": ("function_call", "arguments"),
+    "response.mcp_call_arguments.done": ("mcp_call", "arguments"),
+    "response.custom_tool_call_input.done": ("custom_tool_call", "input"),
+    "response.code_interpreter_call_code.done": ("code_interpreter_call", "code"),
+    "response.apply_patch_call_operation_diff.done": ("apply_patch_call", "diff"),
+    "response.shell_call_command.done": ("shell_call", "command"),
+}
+"""The events that bring once more, whole, what deltas brought, or bring it instead of them: the item each fits, and the key of the text."""
 
 PROGRESS = ("in_progress", "searching", "interpreting", "generating", "partial_image", "completed", "failed", "compacting", "calling")
 """Last words of the events by which a tool at the provider tells how far it is: handed on as OpaqueEvent, for a display."""

@@ -47,6 +47,15 @@ class InputWriter:
         self._texts[-1].add(text)
         return json + escape_json(text)
 
+    def rest(self, text: str, index: int = 0) -> str:
+        """What of a text, which is known whole, has not come; nothing if what came is another one, or if a later one has begun."""
+        last = len(self._texts) - 1 if self._listed else 0
+        sent = self._texts[last].text() if self._texts and index <= last else ""
+        if index < last or not text.startswith(sent):
+            return ""
+        self._held = ""
+        return text[len(sent) :]
+
     def finish(self, value: dict[str, Any]) -> str | None:
         """The rest of the JSON of `value`; None if what was written already contradicts it."""
         self._held = ""

@@ -22,7 +22,23 @@ _PAIR_TEXT = {"code_interpreter_call": "code", "custom_tool_call": "input"}
 class Item:
     """One output item. `key` is the key of its block in `Framing`; a message has one block for each part instead."""
 
-    __slots__ = ("done", "id", "index", "key", "kind", "part", "parts", "role", "settled", "start", "unstable", "writer")
+    __slots__ = (
+        "done",
+        "ended",
+        "id",
+        "index",
+        "key",
+        "kind",
+        "part",
+        "part_begun",
+        "parts",
+        "role",
+        "settled",
+        "start",
+        "unstable",
+        "whole",
+        "writer",
+    )
 
     def __init__(self, index: int, item: dict[str, Any], role: Role) -> None:
         self.index = index
@@ -35,9 +51,15 @@ class Item:
         """Message: content index → the key of its block."""
         self.part: tuple[str, int] | None = None
         """Reasoning: the part that is arriving."""
+        self.part_begun = False
+        """Reasoning: whether any text of that part has come."""
         self.writer = _writer(self.kind, role)
         self.done: dict[str, Any] | None = None
         """The whole item, if `output_item.done` has brought it."""
+        self.ended: dict[str, Any] | None = None
+        """A call of free text: the item with its input, if an event has brought that whole."""
+        self.whole: set[Key] = set()
+        """What of it an event has brought whole."""
         self.unstable = False
         self.settled = False
 

@@ -43,6 +43,7 @@ class Settler:
         """How many citations of a block were sent while it was open."""
         self.refused = False
         self.whole = False
+        self._reported: set[Key] = set()
         self._framing = framing
         self._notice = notice
 
@@ -68,13 +69,16 @@ class Settler:
                 self._framing.stop(item.key, block=Opaque(final or item.start, wire=WIRE))
 
     def catch_up(self, key: Key, whole: str, send: Callable[[Key, str], None]) -> None:
-        """Send what of a block's text its deltas have not brought. If they say something else, that is reported; the whole form wins."""
+        """Send what of a block's text its deltas have not brought. If they say something else, that is reported, once; the finished item
+        wins.
+        """
         sent = self._framing.raw(key)
         if whole.startswith(sent):
             send(key, whole[len(sent) :])
-        else:
+        elif key not in self._reported:
+            self._reported.add(key)
             index = self._framing.index(key)
-            self._notice("content_differs", "the deltas of a block differ from its finished form, which was kept", index=index)
+            self._notice("content_differs", "the deltas of a block differ from its whole form; a finished item's is kept", index=index)
 
     # ---- messages
 
@@ -122,6 +126,7 @@ class Settler:
     # ---- calls
 
     def _call(self, item: Item, final: dict[str, Any] | None) -> None:
+        final = final or item.ended
         if final is None:
             self._cut_call(item)
             return
@@ -130,11 +135,14 @@ class Settler:
         self._framing.stop(item.key, block=block)
 
     def _cut_call(self, item: Item) -> None:
-        """A call whose end never came: executable only if the wire sent its input as JSON and that is complete, or if it has none in an
-        answer that is whole.
+        """A call whose end never came: executable only if the wire sent its input as JSON and that is complete, or, in an answer that is
+        whole, if no input came after its start.
         """
         raw = self._framing.raw(item.key)
         executable = item.writer is None and (bool(raw) or self.whole)
+        if not raw and executable:
+            raw = call_json(item.start)
+            self._framing.tool_input(item.key, raw)
         start = {key: value for key, value in item.start.items() if key != "status"}
         if not executable:
             start["status"] = "incomplete"
