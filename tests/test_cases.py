@@ -22,7 +22,7 @@ ABOUT = {
     "NousResearch/hermes-agent#84738": "driver/test_call.py::test_the_server_says_how_long_to_wait",
     "browser-use/browser-use#4294": "test_response.py::test_totals_are_sums_of_disjoint_buckets",
     "frontman-ai/frontman#731": "driver/test_call.py::test_pings_reset_the_idle_clock_but_not_that_of_content",
-    "unslothai/unsloth#5690": "test_cost.py::test_the_longest_prefix_at_a_separator_has_the_price",
+    "unslothai/unsloth#5690": "test_cost.py::test_a_date_or_a_revision_costs_the_same_and_a_variant_is_another_model",
 }
 """Cases whose test does not say their id."""
 
