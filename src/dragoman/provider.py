@@ -156,11 +156,15 @@ class HTTPProvider(ProviderBase):
     # ---- preparing: plain functions, no I/O
 
     def prepare(self, request: Request) -> Request:
-        """The request as it will be encoded: with this provider's defaults. A provider with model suffixes overrides this."""
+        """The request as it will be encoded: with this provider's defaults. A provider with model suffixes overrides this. Raises
+        TypeError for what is no Request.
+        """
+        _check_request(request)
         return self.defaults.fill(request)
 
     def check(self, request: Request) -> None:
         """Raises InvalidInputError for a prepared request that cannot be sent."""
+        _check_request(request)
         from dragoman.history import local_problems, problems, required
 
         missing = required(request, self.label)
@@ -186,8 +190,6 @@ class HTTPProvider(ProviderBase):
     def _prepare_call(
         self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None
     ) -> tuple[Call, Callable[[], CallSpan | None] | None]:
-        if not isinstance(request, Request):  # pyright: ignore[reportUnnecessaryIsInstance]  # a string is a common slip
-            raise TypeError(f"a call takes a Request, as in complete(Request(…)), not {type(request).__name__}")
         check_limits(timeouts or self.timeouts, retry or self.retry)
         prepared = self.prepare(request)
         self.check(prepared)
@@ -312,6 +314,11 @@ class HTTPProvider(ProviderBase):
         while events := await source.pull():
             _raise_failure(events)
         return value.result
+
+
+def _check_request(request: object) -> None:
+    if not isinstance(request, Request):  # a string is a common slip
+        raise TypeError(f"a call takes a Request, as in complete(Request(…)), not {type(request).__name__}")
 
 
 def _is_ours(transport: object) -> bool:

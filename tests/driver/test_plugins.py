@@ -119,8 +119,10 @@ def test_ones_own_transport_is_never_gone_round() -> None:
 
 
 def test_anything_but_a_request_is_refused_by_its_type() -> None:
-    with pytest.raises(TypeError, match=r"takes a Request.*not str"):
-        connect(transport=Sender(200)).complete("hi")  # type: ignore[arg-type]
+    provider = connect(transport=Sender(200))
+    for call in (provider.complete, provider.stream, provider.events, provider.http_request, provider.count_tokens, provider.check):
+        with pytest.raises(TypeError, match=r"takes a Request.*not str"):
+            call("hi")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("settings", [{"timeouts": 5}, {"retry": 3}])
