@@ -154,6 +154,17 @@ def test_extra_body_adds_and_never_replaces() -> None:
     request = Request("hi", temperature=0.5, extra_body={"seed": 1, "temperature": 9})
     assert {key: body(request)[key] for key in ("seed", "temperature")} == {"seed": 1, "temperature": 0.5}
     assert codes(request) == ["extra_body_ignored"]
+    request = Request("hi", metadata={"task": "t"}, extra_body={"metadata": {"task": "u", "more": "v"}})
+    assert body(request)["metadata"] == {"task": "t", "more": "v"}
+    assert codes(request) == ["extra_body_ignored"]
+    assert codes(request.replace(extra_body={"metadata": {"task": "t", "more": "v"}})) == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_whether_to_stream_is_not_for_extra_body_to_say(stream: bool) -> None:
+    request = OpenAIChatWire().encode(Request("hi", model="m", extra_body={"stream": not stream}), stream=stream)
+    assert json.loads(request.body).get("stream", False) is stream
+    assert [notice.path for notice in request.notices] == ["extra_body.stream"]
 
 
 def test_metadata() -> None:

@@ -148,6 +148,23 @@ def test_standard_fields_win_and_objects_are_merged() -> None:
     }
 
 
+def test_what_of_extra_body_a_field_overrules_is_noticed() -> None:
+    extra = {
+        "max_output_tokens": 9,
+        "stream": False,
+        "temperature": 1,
+        "reasoning": {"effort": "high", "context": "all_turns"},
+        "text": {"verbosity": "low", "format": {"type": "text"}},
+    }
+    sent = encoded(Request("hi", model="m", effort="low", output=OutputFormat({}), max_tokens=5, temperature=1, extra_body=extra))
+    assert [(notice.code, notice.path) for notice in sent.notices] == [
+        ("extra_body_ignored", "extra_body.max_output_tokens"),
+        ("extra_body_ignored", "extra_body.reasoning.effort"),
+        ("extra_body_ignored", "extra_body.text.format.type"),
+        ("extra_body_ignored", "extra_body.stream"),
+    ]
+
+
 def test_the_wires_own_limit_is_used_where_the_request_has_none() -> None:
     wire = OpenAIResponsesWire(max_tokens=77)
     assert body("hi", wire=wire)["max_output_tokens"] == 77

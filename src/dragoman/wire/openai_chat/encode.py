@@ -7,7 +7,7 @@ Notice if it is advice (a thinking budget, metadata). The same request gives the
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -50,11 +50,12 @@ def encode(request: Request, dialect: Dialect, *, stream: bool) -> HTTPRequest:
     if request.output is not None:
         body["response_format"] = _write_output(request.output)
     _write_metadata(w, request, body)
-    if stream:
-        body["stream"] = True
-        if dialect.stream_usage and "stream_options" not in request.extra_body:
-            body["stream_options"] = {"include_usage": True}
+    body["stream"] = stream
+    if stream and dialect.stream_usage and "stream_options" not in request.extra_body:
+        body["stream_options"] = {"include_usage": True}
     _add_extra_body(w, request.extra_body, body)
+    if not stream:
+        del body["stream"]
     if request.betas:
         w.note("betas_left_out", "beta names mean nothing to this protocol and are left out", "betas")
     headers = {"content-type": "application/json", "accept": "text/event-stream" if stream else "application/json"}
@@ -171,10 +172,14 @@ def _add_extra_body(w: Writer, extra: dict[str, Any], body: WireObject) -> None:
     for key, value in extra.items():
         if key not in body:
             body[key] = value
-        elif key in _MERGED and isinstance(value, dict) and isinstance(body[key], dict):
-            body[key] = {**value, **body[key]}
-        elif value != body[key]:
-            w.note("extra_body_ignored", f"extra_body[{key!r}] is ignored: a field of the request says it", f"extra_body.{key}")
+            continue
+        clashes = value != body[key]
+        if key in _MERGED and isinstance(value, dict) and isinstance(body[key], dict):
+            ours: dict[str, Any] = body[key]
+            body[key] = {**value, **ours}
+            clashes = any(name in ours and ours[name] != entry for name, entry in cast("dict[str, Any]", value).items())
+        if clashes:
+            w.note("extra_body_ignored", f"a field of the request wins over `{key}` in extra_body", f"extra_body.{key}")
 
 
 # ---- thinking

@@ -2,7 +2,7 @@
 
 Strategy. Stateless unless told otherwise: `store` is false and the reasoning comes back encrypted, so that the next request can carry it
 and nothing is kept at the provider. `extra_body` chooses otherwise (`store`, `previous_response_id`, `conversation`). Standard fields win
-over `extra_body` keys of the same name; where both are objects (`text`, `reasoning`) they are merged.
+over `extra_body` keys of the same name, with a notice; where both are objects (`text`, `reasoning`) they are merged.
 
 A parameter that this API does not have is refused, not dropped.
 """
@@ -68,17 +68,17 @@ def encode_request(request: Request, *, stream: bool, provider: str, max_tokens:
         body["text"] = {"format": {"type": "json_schema", "name": form.name, "schema": form.schema, "strict": form.strict}}
     if given.get("background") is True:
         notices.append(Notice("background_unsupported", "nothing here waits for a background response", path="extra_body.background"))
-    body = _merged(given, body)
+    body = _merged(given, body, "extra_body", notices)
     body.setdefault("store", False)
     include = _include(request, given, stateless=stateless)
     if include:
         body["include"] = include
     else:
         body.pop("include", None)
+    if bool(body.pop("stream", stream)) != stream:
+        notices.append(_ignored("extra_body.stream"))
     if stream:
         body["stream"] = True
-    else:
-        body.pop("stream", None)
     if problems:
         raise InvalidInputError(problems)
     return HTTPRequest(
@@ -161,15 +161,21 @@ def _include(request: Request, given: Mapping[str, Any], *, stateless: bool) -> 
     return names
 
 
-def _merged(given: Mapping[str, Any], body: dict[str, Any]) -> dict[str, Any]:
-    """Both; the second wins, and objects of the same name are merged in the same way."""
+def _merged(given: Mapping[str, Any], body: dict[str, Any], path: str, notices: list[Notice]) -> dict[str, Any]:
+    """Both; the second wins, with a notice, and objects of the same name are merged in the same way. `path` is where `given` stands."""
     merged = {key: value for key, value in given.items() if key not in body}
     for key, value in body.items():
         other = given.get(key)
         if isinstance(value, dict) and isinstance(other, Mapping) and key in ("text", "reasoning", "format"):
-            value = _merged(cast("Mapping[str, Any]", other), cast("dict[str, Any]", value))  # noqa: PLW2901
+            value = _merged(cast("Mapping[str, Any]", other), cast("dict[str, Any]", value), f"{path}.{key}", notices)  # noqa: PLW2901
+        elif key in given and other != value:
+            notices.append(_ignored(f"{path}.{key}"))
         merged[key] = value
     return merged
+
+
+def _ignored(path: str) -> Notice:
+    return Notice("extra_body_ignored", f"a field of the request wins over {path}", path=path)
 
 
 def _headers(request: Request, *, stream: bool) -> dict[str, str]:
