@@ -15,6 +15,7 @@ from dragoman import (
     InvalidInputError,
     Message,
     Opaque,
+    Origin,
     OutputFormat,
     ProviderTool,
     Request,
@@ -185,6 +186,15 @@ def test_keys_that_stay_apart_are_sent() -> None:
     request = Request([user("a\ud800", foreign), assistant(call), user(ToolResult("t", "x"))], model=MODEL)
     assert problems(request, WIRE) == []
     assert msgspec.json.decode(WIRE.encode(request, stream=True).body)["messages"][1]["content"][0]["input"] == {"\ufffd": 1, "a": 2}
+
+
+def test_what_is_not_sent_may_hold_anything() -> None:
+    loop: dict[Any, Any] = {1: "\ud800"}
+    loop["self"] = [loop, loop]
+    others = Text("a", extra={"gemini": loop})
+    foreign = Message("assistant", [others, ServerToolUse("s", "search", loop)], origin=Origin("google", "gemini-3", "gemini"))
+    encoded = encode("\ud800", foreign, Message("user", "q", extra={"gemini": loop}), metadata={"user_id": "u", "more": loop})
+    assert msgspec.json.decode(encoded.body)["messages"][0]["content"] == "\ufffd"
 
 
 def nested(depth: int, leaf: Any) -> Any:

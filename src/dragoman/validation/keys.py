@@ -31,8 +31,12 @@ def check_keys(request: Request, wire: str, out: list[Problem]) -> None:
 def lost_keys(value: object, *, wire: str = "") -> Iterator[str]:
     """The path of every object in a value (JSON, or a struct of ours) that would lose keys."""
     stack: list[tuple[object, str]] = [] if _is_whole(value) else [(value, "")]
+    seen: set[int] = set()  # what is not sent has not been looked at, and may hold itself
     while stack:
         node, path = stack.pop()
+        if id(node) in seen or isinstance(node, str):
+            continue
+        seen.add(id(node))
         members = list(_members(node, wire))
         if isinstance(node, dict) and len({name for name, _ in members}) < len(members):
             yield path
@@ -42,15 +46,18 @@ def lost_keys(value: object, *, wire: str = "") -> Iterator[str]:
 def _members(node: object, wire: str) -> Iterator[tuple[str, object]]:
     """What a value holds, each with its step of the path, keys as they are sent."""
     if isinstance(node, dict):
-        for key, item in cast("dict[str, object]", node).items():
-            yield f".{scrub(key)}", item
+        for key, item in cast("dict[object, object]", node).items():
+            yield f".{scrub(key) if isinstance(key, str) else repr(key)}", item
     elif isinstance(node, list | tuple):
         for i, item in enumerate(cast("Sequence[object]", node)):
             yield f"[{i}]", item
     elif isinstance(node, msgspec.Struct) and not (isinstance(node, Opaque) and node.wire != wire):
         for name in node.__struct_fields__:
-            held = getattr(node, name)
-            yield f".{name}", {wire: held.get(wire)} if name == "extra" else held
+            held: object = getattr(node, name)
+            if name != "extra":
+                yield f".{name}", held
+            elif isinstance(held, dict):
+                yield f".extra.{wire}", cast("dict[object, object]", held).get(wire)
 
 
 def _is_whole(value: object) -> bool:
