@@ -35,6 +35,7 @@ from dragoman import (
     ToolResult,
     ToolUse,
     Url,
+    Video,
     assistant,
     problems,
     repair,
@@ -302,6 +303,7 @@ MENDED: list[tuple[Block, Block | None, list[tuple[str, str]]]] = [
     (Image(Url("data:text/plain,hi")), None, [(".source.url", "url")]),
     (Document(Url(" ")), None, [(".source.url", "url")]),
     # what documents and results hold
+    (Document(Parts([DELTA])), None, [(".source.content[0]", "not_a_block")]),
     (Document(Parts([PAPER])), None, [(".source.content[0]", "block_unsupported")]),
     # what is sent as it is
     (DELTA, None, [("", "not_a_block")]),
@@ -376,6 +378,13 @@ def test_keys_of_an_input_that_would_become_one_make_the_call_invalid() -> None:
     repaired = repair([user("q"), assistant(ToolUse("a", "f", LOST)), results("a")])
     assert repaired.messages[1] == assistant(InvalidToolUse("a", "f", '{"\\ud800": 1, "\\ud801": 1}', reason="invalid_json"))
     assert problems(Request(repaired.messages, model="m"), AnthropicWire()) == []
+
+
+def test_what_is_no_block_is_left_out_of_sound_too() -> None:
+    parts: Any = ["a", {"type": "text"}]
+    repaired = repair([user("q", Audio(Parts(parts)), Video(Parts(parts[1:])))])
+    assert repaired.messages == [user("q", Audio(Parts(["a"])))]
+    assert repair(repaired.messages).changes == []
 
 
 def test_what_a_message_carries_can_be_written() -> None:
@@ -492,10 +501,21 @@ def test_a_caller_that_names_no_call_keeps_none(caller: Any) -> None:
     assert replayable(assistant(ServerToolUse("srv1", "code_execution", {}), call)) == assistant(call)
 
 
-def test_a_dict_is_not_replayable() -> None:
+@pytest.mark.parametrize(
+    ("message", "place"),
+    [
+        ({"role": "assistant", "content": "hi"}, ("message", "not_a_message")),
+        (Message("assistant", [Text(5)]), ("message.content[0].text", "wrong_type")),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_message_or_of_a_wrong_type_is_not_replayable(message: Any, place: tuple[str, str]) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        replayable({"role": "assistant", "content": "hi"})  # type: ignore[arg-type]
-    assert [(problem.path, problem.rule) for problem in caught.value.problems] == [("message", "not_a_message")]
+        replayable(message)
+    assert [(problem.path, problem.rule) for problem in caught.value.problems] == [place]
+
+
+def test_what_is_no_block_is_not_replayed() -> None:
+    assert replayable(Message("assistant", ["a", {"type": "text"}])) == assistant("a")  # type: ignore[list-item]
 
 
 def test_an_invalid_call_that_came_whole_can_be_answered() -> None:
@@ -532,6 +552,7 @@ def test_what_is_replayable_stays_so() -> None:
 def test_a_message_of_the_user_is_replayable() -> None:
     question = user("q")
     assert replayable(question) is question
+    assert replayable("q") == question
     assert replayable(user()) is None
 
 

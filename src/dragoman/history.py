@@ -30,17 +30,17 @@ from dragoman.message import (
     Thinking,
 )
 from dragoman.request import Request
-from dragoman.validation.blocks import check_json
+from dragoman.validation.blocks import BLOCKS, check_json
 from dragoman.validation.dialect import Dialect, dialect_of
 from dragoman.validation.headers import check_headers, sent_betas, sent_version
 from dragoman.validation.keys import check_keys
 from dragoman.validation.marks import check_marks
-from dragoman.validation.repair import Change, Repaired, mend
+from dragoman.validation.repair import Change, Repaired, mend, mistyped
 from dragoman.validation.schemas import check_strict
 from dragoman.validation.settings import check_settings
 from dragoman.validation.tools import check_tools
 from dragoman.validation.turns import DoubtError, Turns
-from dragoman.validation.types import NO_MESSAGE, Look, wrong_types
+from dragoman.validation.types import Look, wrong_types
 from dragoman.validation.verbatim import check_verbatim
 
 if TYPE_CHECKING:
@@ -220,21 +220,23 @@ def repair(messages: str | Message | Iterable[Message | str]) -> Repaired:
     return mend(messages)
 
 
-def replayable(message: Message) -> Message | None:
+def replayable(message: Message | str) -> Message | None:
     """What of an interrupted answer may be sent back: `stream.partial()`, made a turn of a history. None if nothing may.
 
     Left out: a call that was cut off, a server-side call without its result (unless a call that is kept was made by it, as code that
     runs there does), unsigned thinking, empty text, and thinking that nothing follows. What is left may hold tool uses; answer them, or
-    let `repair` do it. A user or system message is returned as it is. Raises InvalidInputError for what is no message.
+    let `repair` do it. A user or system message is returned as it is; a string is a user message. Raises InvalidInputError for what is no
+    message, and for fields of a wrong type.
     """
-    if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]  # a dict of somebody's own store
-        raise InvalidInputError([Problem("message", *NO_MESSAGE)])
+    (message,) = Request([message]).messages
+    if wrong := mistyped([message]):
+        raise InvalidInputError([replace(problem, path=problem.path.replace("messages[0]", "message", 1)) for problem in wrong])
     if message.role != "assistant":
         return message if message.content else None
     needed = {block.tool_use_id for block in message.content if isinstance(block, ServerToolResult)}
     kept: list[Block] = []
     for block in reversed(message.content):  # what calls stands before what it called
-        if _is_replayable(block, needed):
+        if type(block) in BLOCKS and _is_replayable(block, needed):  # stores hold other things
             kept.append(block)
             needed.update(_callers(block))
     kept.reverse()

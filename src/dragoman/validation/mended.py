@@ -85,6 +85,9 @@ def mended(block: Block, path: str, changes: list[Change]) -> Block | None:
             return _named(block, path, changes)
         case Image() | Document():
             return _media(block, path, changes)
+        case Audio(source=Parts() as held) | Video(source=Parts() as held):
+            parts = _parts(held, f"{path}.source", changes)
+            return None if parts is None else block if parts is held else replace(block, source=parts)
         case ToolResult():
             content = _inside(block.content, f"{path}.content", _IN_RESULT, "block_role", changes)
             return block if content is block.content else replace(block, content=content)
@@ -215,9 +218,7 @@ def _media(block: Image | Document, path: str, changes: list[Change]) -> Image |
     if isinstance(source, Base64 | Url):
         source = _bytes_or_url(source, f"{path}.source", changes)
     elif isinstance(source, Parts):
-        content = _inside(source.content, f"{path}.source.content", _IN_DOCUMENT, "block_unsupported", changes)
-        if content is not source.content:
-            source = Parts(content) if content else None
+        source = _parts(source, f"{path}.source", changes)
     if source is None:
         return None
     shown = image_type(source.data) if isinstance(source, Base64) else ""
@@ -228,6 +229,13 @@ def _media(block: Image | Document, path: str, changes: list[Change]) -> Image |
         changes.append(Change(path, "document_type", "a document of a picture became an image"))
         return Image(source, cache=block.cache)
     return block if source is block.source else replace(block, source=source)
+
+
+def _parts(source: Parts, path: str, changes: list[Change]) -> Parts | None:
+    content = _inside(source.content, f"{path}.content", _IN_DOCUMENT, "block_unsupported", changes)
+    if content is source.content:
+        return source
+    return Parts(content) if content else None
 
 
 def _bytes_or_url(source: Base64 | Url, path: str, changes: list[Change]) -> Base64 | Url | None:

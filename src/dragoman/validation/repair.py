@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, Problem
 from dragoman.message import (
     Block,
     InvalidToolUse,
@@ -33,7 +33,7 @@ from dragoman.validation.mended import Change, mended, mended_extra
 from dragoman.validation.sent import has_content
 from dragoman.validation.types import Look, wrong_types
 
-__all__ = ["Change", "Repaired", "mend"]
+__all__ = ["Change", "Repaired", "mend", "mistyped"]
 
 UNANSWERED = "No result: the tool call was interrupted."
 """What the model reads as the result of a call that never got one."""
@@ -88,7 +88,8 @@ class _Turn:
 def mend(messages: str | Message | Iterable[Message | str]) -> Repaired:
     """See `dragoman.history.repair`."""
     given = Request(messages).messages
-    _refuse_mistyped(given)
+    if wrong := mistyped(given):
+        raise InvalidInputError(wrong)
     changes: list[Change] = []
     items = [_clean(i, message, changes) for i, message in enumerate(given)]
     turns = _move_system_messages(_turns(items), changes)
@@ -102,14 +103,12 @@ def mend(messages: str | Message | Iterable[Message | str]) -> Repaired:
     return Repaired(result, changes)
 
 
-def _refuse_mistyped(messages: Sequence[Message]) -> None:
-    """A value that its field cannot hold is the caller's to mend; what is no block at all is left out."""
+def mistyped(messages: Sequence[Message]) -> list[Problem]:
+    """What is no message, and values that their field cannot hold: the caller's to mend. What is no block at all is left out instead."""
     look = Look()
     if all(look.message(message) for message in messages):
-        return
-    found = [problem for problem in wrong_types(Request(messages)) if problem.rule != "not_a_block"]
-    if found:
-        raise InvalidInputError(found)
+        return []
+    return [problem for problem in wrong_types(Request(messages)) if problem.rule != "not_a_block"]
 
 
 # ---- blocks

@@ -22,18 +22,15 @@ from dragoman.message import Block, CacheControl, Message, Origin, Text
 from dragoman.request import OutputFormat, Request, ThinkingConfig, Tool, ToolNamed
 from dragoman.validation.blocks import BLOCKS
 
-__all__ = ["NO_MESSAGE", "Look", "wrong_types"]
+__all__ = ["Look", "wrong_types"]
 
 _NONE = type(None)
 _KEYS = frozenset({str})
 _PLAIN = frozenset({str, bool, int, float, _NONE, dict})
 
 _BLOCK_FIX = "use Text(…), ToolUse(…) …, or Opaque(data, wire=…) for a wire's own block"
-NO_MESSAGE = ("not_a_message", "is no Message", "use user(…), assistant(…), system(…) or Message(…)")
-"""What is said of something else where a message belongs: rule, text, fix."""
-
 _NO_ITEM: dict[type, tuple[str, str, str]] = {
-    Message: NO_MESSAGE,
+    Message: ("not_a_message", "is no Message", "use user(…), assistant(…), system(…) or Message(…)"),
     Tool: ("not_a_tool", "is no tool", "use Tool(…) or ProviderTool(…)"),
     BLOCKS[-1]: ("not_a_block", "is no content block", _BLOCK_FIX),
     Text: ("not_a_block", "is no Text", "give `system` one string, or a list of Text(…)"),
