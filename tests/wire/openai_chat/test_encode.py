@@ -400,6 +400,10 @@ def test_extra_of_this_dialect_is_sent() -> None:
 # ---- tool results
 
 
+PICTURE = Image(Url("https://example.com/a.png"))
+PICTURE_PART = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+
+
 def turn(*blocks: Block) -> list[Message]:
     return [user("q"), assistant(*blocks)]
 
@@ -430,10 +434,40 @@ def test_an_error_is_said_in_words(result: ToolResult, content: Any) -> None:
 
 
 def test_a_picture_in_a_result_is_written_and_reported_where_no_host_was_seen_to_take_it() -> None:
-    request = Request([*turn(ToolUse("a", "f", {})), user(ToolResult("a", [Image(Url("https://example.com/a.png"))]))])
-    assert body(request)["messages"][2]["content"] == [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
-    assert codes(request) == ["tool_media"]
+    request = Request([*turn(ToolUse("a", "f", {})), user(ToolResult("a", [PICTURE]))])
+    assert body(request, "groq")["messages"][2]["content"] == [PICTURE_PART]
+    assert codes(request, "groq") == ["tool_media"]
     assert codes(request, "llamacpp") == []
+
+
+@pytest.mark.parametrize("dialect", ["openai", "azure"])
+def test_a_picture_in_a_result_goes_to_the_user_message_after_all_results_where_the_host_takes_text_only(dialect: str) -> None:
+    calls = [ToolUse("a", "f", {}), ToolUse("b", "f", {})]
+    first, second = ToolResult("a", ["x", PICTURE], is_error=True), ToolResult("b", [PICTURE])
+    moved = [
+        {"type": "text", "text": "From the result of a:"},
+        PICTURE_PART,
+        {"type": "text", "text": "From the result of b:"},
+        PICTURE_PART,
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "Error: "}, {"type": "text", "text": "x"}]},
+        {"role": "tool", "tool_call_id": "b", "content": "See the user message that follows."},
+    ]
+    said = [*moved, {"type": "text", "text": "Go on"}]
+    for end in ([user(first, second, "Go on")], [user(first), user(second), user("Go on")]):
+        assert messages(*turn(*calls), *end, dialect=dialect)[2:] == [*results, {"role": "user", "content": said}]
+    for end in ([user(first, second)], [user(first), user(second)]):
+        assert messages(*turn(*calls), *end, dialect=dialect)[2:] == [*results, {"role": "user", "content": moved}]
+    sent = messages(*turn(*calls), user(first), user(second), assistant("Seen"), user("Go on"), dialect=dialect)
+    assert [message["role"] for message in sent[2:]] == ["tool", "tool", "user", "assistant", "user"]
+    assert codes(Request([*turn(*calls), user(first, second)]), dialect) == ["tool_media_moved"]
+
+
+def test_a_moved_picture_of_a_call_without_an_id_is_known_by_the_tool() -> None:
+    call = ToolUse("a", "f", {}, extra={"openai-chat": {"kind": "function_call"}})
+    sent = messages(*turn(call), user(ToolResult("a", [PICTURE])))
+    assert sent[3]["content"] == [{"type": "text", "text": "From the result of f:"}, PICTURE_PART]
 
 
 # ---- assistant turns

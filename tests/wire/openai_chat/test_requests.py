@@ -272,6 +272,20 @@ def test_an_assistant_message_and_its_results() -> None:
     assert found[3] == user("go on")
 
 
+def test_pictures_in_a_tool_message_are_pictures_and_stay_there() -> None:
+    part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    calls = [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    sent = [{"role": "assistant", "content": None, "tool_calls": calls}, {"role": "tool", "tool_call_id": "a", "content": [part]}]
+    found = conversation({"role": "user", "content": "q"}, *sent)
+    (result,) = found[2].content
+    assert isinstance(result, ToolResult)
+    assert result.content == [Image(Url("https://example.com/a.png"))]
+    for dialect in ("openai", "azure"):
+        http = OpenAIChatWire(dialect).encode(Request(found, model="m"), stream=False)
+        assert json.loads(http.body)["messages"][2] == sent[1]
+        assert [notice.code for notice in http.notices] == ["tool_media"]
+
+
 def test_reasoning_and_annotations_of_an_assistant_message() -> None:
     details = [
         {"type": "reasoning.text", "text": "a", "signature": "s", "index": 0},

@@ -59,8 +59,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Takes `annotations` in an assistant turn back."""
     empty_content: Literal["null", "empty", "absent"] = "null"
     """How the content of an assistant turn is written that has only calls."""
-    tool_media: bool = False
-    """A tool message may hold images and the like, not only text."""
+    tool_media: Literal["taken", "unseen", "refused"] = "unseen"
+    """Whether a tool message may hold images and the like. `unseen`: sent, with a notice; `refused`: moved to the next user message."""
     file_urls: bool = False
     """A `file` part may name a URL."""
     cache_marks: bool = False
@@ -116,6 +116,7 @@ DIALECTS: Final[dict[str, Dialect]] = {
             thinking_field="",
             refusal=True,
             annotations=True,
+            tool_media="refused",
             id_limit=40,
         ),
         Dialect(
@@ -131,6 +132,7 @@ DIALECTS: Final[dict[str, Dialect]] = {
             refusal=True,
             annotations=True,
             empty_content="empty",
+            tool_media="refused",
             id_limit=40,
         ),
         Dialect(
@@ -286,7 +288,7 @@ DIALECTS: Final[dict[str, Dialect]] = {
                 _LITELLM + "hosted_vllm/chat/transformation.py (reasoning_content sent back)",
             ),
             thinking="template",
-            tool_media=True,
+            tool_media="taken",
         ),
         Dialect(
             name="llamacpp",
@@ -297,7 +299,7 @@ DIALECTS: Final[dict[str, Dialect]] = {
             ),
             thinking="template",
             empty_content="absent",
-            tool_media=True,
+            tool_media="taken",
         ),
         Dialect(
             name="lmstudio",

@@ -30,7 +30,7 @@ from dragoman.message import (
 )
 from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
 from dragoman.wire.openai_chat.dialects import Dialect
-from dragoman.wire.openai_chat.names import ERROR_PREFIX, INVALID_JSON, WIRE
+from dragoman.wire.openai_chat.names import ERROR_PREFIX, INVALID_JSON, MEDIA_STAYS, WIRE
 from dragoman.wire.openai_chat.parts_in import read_cache, read_content
 from dragoman.wire.openai_chat.reasoning import DETAIL_CONTENT
 
@@ -114,6 +114,8 @@ class _Reader:
             self._problem(f"{path}.tool_call_id", "required", "a tool message names no call", "send tool_call_id")
             id = ""
         cache, rest = read_cache({key: value for key, value in data.items() if key not in read}, self.dialect)
+        if self.dialect.tool_media == "refused" and not all(isinstance(block, Text) for block in content):
+            rest[MEDIA_STAYS] = True
         return Message("user", [ToolResult(id, content, is_error=is_error, cache=cache, extra=_extra(rest))])
 
     def _assistant(self, content: list[Block], rest: dict[str, Any], path: str) -> Message:

@@ -4,7 +4,9 @@ Strategy. One pass. A user turn becomes a tool message for each result, then a u
 one message: texts are its content, calls its `tool_calls`, and reasoning goes back under the key it came in, but only to the host
 that wrote it and only where the row says that the host takes it. A turn that is left with nothing is not sent.
 
-Tool results have no error flag in this protocol: an error's text begins with `Error: ` (`decode_request` reads it back).
+Tool results have no error flag in this protocol: an error's text begins with `Error: ` (`decode_request` reads it back). OpenAI takes only
+text in them and refuses the rest ("Image URLs are only allowed for messages with role 'user'"): that waits for the next user message, after
+all results, since no other message may stand between those.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from dragoman.message import (
 )
 from dragoman.request import Request
 from dragoman.wire.framing import SYNTHETIC_ID
-from dragoman.wire.openai_chat.names import ERROR_PREFIX, INVALID_JSON, WIRE
+from dragoman.wire.openai_chat.names import ERROR_PREFIX, INVALID_JSON, MEDIA_STAYS, MOVED, WIRE
 from dragoman.wire.openai_chat.parts_out import is_plain, write_content, write_part
 from dragoman.wire.openai_chat.writer import OWN_KEYS, WireObject, Writer
 
@@ -57,7 +59,10 @@ def write_messages(w: Writer, request: Request) -> list[WireObject]:
         origin = message.origin
         w.origin_known = origin is not None and origin.provider != ""
         w.native = origin is None or (origin.wire == WIRE and origin.provider in ("", w.dialect.provider))
+        if message.role != "user":
+            _write_moved(w, messages)
         _WRITERS[message.role](w, message, messages)
+    _write_moved(w, messages)
     w.path = "messages"
     return messages
 
@@ -125,24 +130,49 @@ def _write_user(w: Writer, message: Message, out: list[WireObject]) -> None:
     w.path = path
     content = write_content(w, rest)
     if rest and (content or isinstance(content, str)):
+        if w.moved:
+            content = [*w.moved, *([{"type": "text", "text": content}] if isinstance(content, str) else content)]
+            w.moved = []
         out.append(w.finish({"role": "user", "content": content}, message.extra))
     elif not results and not w.problems:
         w.problem("empty", "nothing of this user turn can be sent", "give it a text or a tool result")
 
 
 def _tool_message(w: Writer, result: ToolResult) -> WireObject:
+    kind, name = w.calls.get(result.tool_use_id, ("", ""))
+    wire: WireObject
+    if kind == "function_call":
+        wire = {"role": "function", "name": name}
+    elif kind == SYNTHETIC_ID:  # the host matches them by place and name, as it gave no ids
+        wire = {"role": "tool", "name": name}
+    else:
+        wire = {"role": "tool", "tool_call_id": w.ids.result(result.tool_use_id)}
     content = write_content(w, result.content) if result.content else ""
-    if not w.dialect.tool_media and not isinstance(content, str) and any(part.get("type") != "text" for part in content):
-        w.note("tool_media", f"a tool message holds more than text, which {w.dialect.label} was not seen to take")
+    if not isinstance(content, str):
+        stays = MEDIA_STAYS in result.extra.get(WIRE, {})
+        content = _without_media(w, content, wire.get("tool_call_id", name), stays=stays)
     if result.is_error:
         content = ERROR_PREFIX + content if isinstance(content, str) else [{"type": "text", "text": ERROR_PREFIX}, *content]
-    kind, name = w.calls.get(result.tool_use_id, ("", ""))
-    if kind == "function_call":
-        return w.finish({"role": "function", "name": name, "content": content}, result.extra, result.cache)
-    if kind == SYNTHETIC_ID:  # the host matches them by place and name, as it gave no ids
-        return w.finish({"role": "tool", "name": name, "content": content}, result.extra, result.cache)
-    id = w.ids.result(result.tool_use_id)
-    return w.finish({"role": "tool", "tool_call_id": id, "content": content}, result.extra, result.cache)
+    return w.finish({**wire, "content": content}, result.extra, result.cache)
+
+
+def _without_media(w: Writer, content: list[WireObject], whose: str, *, stays: bool) -> str | list[WireObject]:
+    """The content of a result as the host takes it. What has to move waits in `w.moved`, behind a text that says whose result it is of."""
+    media = [part for part in content if part.get("type") != "text"]
+    if not media or w.dialect.tool_media == "taken":
+        return content
+    if w.dialect.tool_media == "unseen" or stays:
+        w.note("tool_media", f"a tool message holds more than text, which {w.dialect.label} was not seen to take")
+        return content
+    w.note("tool_media_moved", f"{w.dialect.label} takes text only in a tool message: the rest is sent in the next user message")
+    w.moved += [{"type": "text", "text": f"From the result of {whose}:"}, *media]
+    return [part for part in content if part.get("type") == "text"] or MOVED
+
+
+def _write_moved(w: Writer, out: list[WireObject]) -> None:
+    if w.moved:
+        out.append({"role": "user", "content": w.moved})
+        w.moved = []
 
 
 # ---- assistant messages

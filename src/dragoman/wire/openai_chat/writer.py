@@ -11,7 +11,7 @@ from dragoman.event import Notice
 from dragoman.message import CacheControl, Extra
 from dragoman.wire.json_values import is_finite
 from dragoman.wire.openai_chat.dialects import Dialect
-from dragoman.wire.openai_chat.names import WIRE
+from dragoman.wire.openai_chat.names import MEDIA_STAYS, WIRE
 from dragoman.wire.openai_chat.tool_ids import ToolIds
 
 __all__ = ["OWN_KEYS", "WireObject", "Writer"]
@@ -19,7 +19,7 @@ __all__ = ["OWN_KEYS", "WireObject", "Writer"]
 WireObject = dict[str, Any]
 """An object of the wire."""
 
-OWN_KEYS: Final = frozenset({"kind", "synthetic_id", "field", "detail", "channel", "logprobs", "id", "expires_at", "role"})
+OWN_KEYS: Final = frozenset({"kind", "synthetic_id", "field", "detail", "channel", "logprobs", "id", "expires_at", "role", MEDIA_STAYS})
 """Keys in `extra[wire]` that say something about a block and are no keys of the wire's object."""
 
 
@@ -33,6 +33,7 @@ class Writer:
         "ids",
         "keep_marks",
         "model",
+        "moved",
         "native",
         "origin_known",
         "path",
@@ -54,6 +55,8 @@ class Writer:
         """Whether the message at hand names the host that wrote it: it is an answer."""
         self.calls: dict[str, tuple[str, str]] = {}
         """Calls whose results are written in another way: id → kind (`function_call`, `synthetic_id`) and tool name."""
+        self.moved: list[WireObject] = []
+        """Parts of results that wait for a user message: the host takes them in no other, and none may stand between two results."""
         self.problems: list[Problem] = []
         self._notes: dict[tuple[str, str], tuple[str, int]] = {}
 
