@@ -685,6 +685,19 @@ def test_the_lifetimes_of_cache_writes_are_split() -> None:
     assert (found.cache_write_5m, found.cache_write_1h, found.cache_write_other, found.input) == (3, 4, 5, 8)
 
 
+def test_a_split_of_cache_writes_counts_also_without_its_sum() -> None:
+    creation = {"ephemeral_5m_input_tokens": 60, "ephemeral_1h_input_tokens": 10}
+    found = response(chunk({}, "stop", usage={"prompt_tokens": 100, "cache_creation": creation})).usage
+    assert (found.input, found.cache_write_5m, found.cache_write_1h, found.cache_write_other) == (30, 60, 10, 0)
+    assert found.total_input == 100
+
+
+@pytest.mark.parametrize("cost", [-1, -0.5, True, "1", {"input": 1}, {"total_cost": -1}])
+def test_a_bill_that_is_none_is_kept_as_it_came(cost: Any) -> None:
+    found = response(chunk({}, "stop", usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "cost": cost})).usage
+    assert (found.reported_cost, found.extra) == (None, {"openai-chat": {"cost": cost}})
+
+
 @pytest.mark.parametrize(
     ("usage", "cost"),
     [

@@ -709,6 +709,12 @@ def test_what_a_gateway_billed_is_read(key: str, value: float, dollars: str) -> 
     assert f"{usage_of(**{key: value}).reported_cost:f}" == dollars
 
 
+@pytest.mark.parametrize("key", ["cost", "cost_in_usd_ticks"])
+def test_a_bill_below_nothing_is_none_and_is_kept_as_it_came(key: str) -> None:
+    found = usage_of(**{key: -1})
+    assert (found.reported_cost, found.extra[OWN][key]) == (None, -1)
+
+
 def test_tools_that_the_provider_ran_are_counted() -> None:
     usage = {"image_gen": {"input_tokens": 0}, "web_search": {"num_requests": 2}}
     made = body_answer(response(message("x"), tool_usage=usage, service_tier="flex")).usage

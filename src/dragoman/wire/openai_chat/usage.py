@@ -75,6 +75,7 @@ def usage_of(raw: dict[str, Any], dialect: Dialect, *, model: str = "", service_
     written = max(_count(of_prompt, "cache_write_tokens"), _count(raw, "cache_creation_input_tokens"))
     split = as_object(raw.get("cache_creation"))
     written_5m, written_1h = _count(split, "ephemeral_5m_input_tokens"), _count(split, "ephemeral_1h_input_tokens")
+    written = max(written, written_5m + written_1h)
     fresh = max(0, prompt - cached - written)
 
     details: dict[str, int] = {}
@@ -94,6 +95,9 @@ def usage_of(raw: dict[str, Any], dialect: Dialect, *, model: str = "", service_
     if cached + written > prompt:
         extra["prompt_tokens"] = raw.get("prompt_tokens")
         extra["prompt_tokens_details"] = {**as_object(extra.get("prompt_tokens_details")), "cached_tokens": cached}
+    billed = reported_cost(raw)
+    if billed is None and raw.get("cost") is not None:
+        extra["cost"] = raw["cost"]
     usage = Usage(
         input=fresh,
         output=completion,
@@ -101,10 +105,10 @@ def usage_of(raw: dict[str, Any], dialect: Dialect, *, model: str = "", service_
         cache_read=cached,
         cache_write_5m=written_5m,
         cache_write_1h=written_1h,
-        cache_write_other=max(0, written - written_5m - written_1h),
+        cache_write_other=written - written_5m - written_1h,
         server_tools=_server_tools(raw),
         details=details,
-        reported_cost=reported_cost(raw),
+        reported_cost=billed,
         service_tier=as_string(raw.get("service_tier")) or service_tier,
     )
     if total and total != usage.total:
@@ -120,7 +124,7 @@ def reported_cost(raw: dict[str, Any]) -> Decimal | None:
     if isinstance(cost, dict):
         table = as_object(cost)  # pyright: ignore[reportUnknownArgumentType]
         cost = table.get("total_cost", table.get("usd"))
-    if isinstance(cost, int | float) and not isinstance(cost, bool):
+    if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0:
         return Decimal(str(cost))
     ticks = raw.get("cost_in_usd_ticks")
     if _is_count(ticks):  # 0 where xAI's models run at Azure, which bills apart

@@ -112,7 +112,7 @@ def _server_tools(raw: dict[str, Any], tools: dict[str, Any]) -> dict[str, int]:
 def _cost(extra: dict[str, Any]) -> Decimal | None:
     """US dollars as the gateway billed: OpenRouter's `cost`, xAI's ticks."""
     cost, ticks = extra.get("cost"), extra.get("cost_in_usd_ticks")
-    if isinstance(ticks, int) and not isinstance(ticks, bool):
+    if isinstance(ticks, int) and not isinstance(ticks, bool) and ticks >= 0:
         return Decimal(ticks) / _XAI_TICKS
     if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0:
         return Decimal(str(cost))
