@@ -12,7 +12,6 @@ from dragoman import (
     CacheControl,
     InvalidInputError,
     Message,
-    Origin,
     OutputFormat,
     ProviderTool,
     Request,
@@ -94,7 +93,7 @@ def test_a_request_becomes_fields() -> None:
         }
     )
     assert request == Request(
-        ["q", Message("assistant", [ToolUse("t", "f", {"a": 1})], origin=Origin("", "", "anthropic"))],
+        ["q", Message("assistant", [ToolUse("t", "f", {"a": 1})])],
         model="claude-test-1",
         max_tokens=9,
         system=[Text("s", cache=CacheControl("1h"))],

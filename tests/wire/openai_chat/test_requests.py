@@ -18,7 +18,6 @@ from dragoman import (
     InvalidToolUse,
     Message,
     Opaque,
-    Origin,
     OutputFormat,
     ProviderTool,
     RedactedThinking,
@@ -39,8 +38,6 @@ from dragoman.message import Base64
 from dragoman.wire.openai_chat import DIALECTS, OpenAIChatWire
 from tests.shared import Exchange, exchange_params
 from tests.wire.openai_chat.recordings import wire_of
-
-CLIENT = Origin("", "", "openai-chat")
 
 
 def meaning(body: dict[str, Any]) -> dict[str, Any]:
@@ -301,7 +298,7 @@ def test_reasoning_and_annotations_of_an_assistant_message() -> None:
         Text("t", citations=[Citation("url_citation", {"url": "u"})]),
     ]
     (kept,) = conversation({"role": "assistant", "content": "t", "reasoning_content": "r"})
-    assert kept == Message("assistant", "t", origin=CLIENT, extra={"openai-chat": {"reasoning_content": "r"}})
+    assert kept == Message("assistant", "t", extra={"openai-chat": {"reasoning_content": "r"}})
 
 
 def test_a_function_message_answers_the_call_before_it() -> None:
@@ -344,7 +341,7 @@ def test_what_each_dialect_writes_it_reads_back(dialect: str) -> None:
     request = Request(
         [
             user("q", Image(Url("https://example.com/a.png"))),
-            Message("assistant", [Text("a"), ToolUse("abcDEF123", "f", {"x": 1})], origin=CLIENT),
+            Message("assistant", [Text("a"), ToolUse("abcDEF123", "f", {"x": 1})]),
             user(ToolResult("abcDEF123", "no", is_error=True)),
             user("go on"),
         ],

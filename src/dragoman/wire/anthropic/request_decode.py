@@ -2,8 +2,8 @@
 
 Strategy. One table: each parameter that has a field, and the function that reads it. A value that its field cannot hold whole, and every
 parameter without a field, goes to `extra_body` as it is; the same for blocks, tools and messages and their `extra`. So whatever a client
-sends, encoding the request gives the same JSON meaning; only the closed list of the design may differ. Assistant turns get an `origin`
-of this dialect, so that a gateway's encoder of another one leaves their thinking out.
+sends, encoding the request gives the same JSON meaning; only the closed list of the design may differ. An assistant turn that
+holds what only this dialect can read gets an `origin` of it, so that a gateway's encoder of another one leaves that out.
 
 What is not the dialect at all (no messages, an unknown role, a stream delta for a block) is refused, all of it at once, with paths.
 """
@@ -15,11 +15,12 @@ from typing import Any, TypeAlias, get_args
 
 from dragoman.catalog import rules
 from dragoman.errors import InvalidInputError, Problem
-from dragoman.message import Block, Message, Origin, Text
+from dragoman.message import Block, Message, Text
 from dragoman.request import Effort, OutputFormat, ProviderTool, Request, ThinkingConfig, Tool, ToolNamed
 from dragoman.wire.anthropic.blocks import WIRE, block_of, cache_of
 from dragoman.wire.anthropic.writer import DEBRIS
 from dragoman.wire.base import Headers, lower_headers
+from dragoman.wire.client_turns import client_origin
 from dragoman.wire.decoder import load_json
 from dragoman.wire.json_values import as_object, is_list, is_object
 
@@ -27,9 +28,6 @@ __all__ = ["decode_request"]
 
 KEPT_HEADERS = ("anthropic-user-profile-id", "anthropic-workspace-id")
 """Headers that are part of the request (anthropic.md §3); all others belong to the connection, keys among them."""
-
-_CLIENT = Origin("", "", WIRE)
-"""Who wrote the assistant turns that a client sends: somebody of this dialect. Which vendor and model, the body does not say."""
 
 Fields: TypeAlias = dict[str, Any]
 """Fields of a `Request`."""
@@ -120,7 +118,7 @@ def _messages(value: Any, problems: list[Problem]) -> list[Message]:
             continue
         rest = {key: entry for key, entry in data.items() if key not in ("role", "content")}
         content = _content(data.get("content"), f"{path}.content", problems)
-        origin = _CLIENT if role == "assistant" else None
+        origin = None if role != "assistant" or isinstance(content, str) else client_origin(content, WIRE)
         messages.append(Message(role, content, origin=origin, extra={WIRE: rest} if rest else {}))
     return messages
 

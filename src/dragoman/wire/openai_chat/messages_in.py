@@ -2,8 +2,8 @@
 
 Strategy. One message becomes one of ours; tool messages that follow each other become one user turn. The first system message is the
 request's system text if nothing but its text would be lost; any other stays a message, with its role and name in `extra`. A key of
-an assistant message is read into a block only where the dialect writes it back, else it stays in the message's `extra`. Assistant turns get
-an `origin` of this dialect, so that a gateway's encoder of another one leaves their thinking out.
+an assistant message is read into a block only where the dialect writes it back, else it stays in the message's `extra`. An assistant
+turn that holds what only this dialect can read gets an `origin` of it, so that a gateway's encoder of another one leaves that out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from dragoman.message import (
     FileId,
     InvalidToolUse,
     Message,
-    Origin,
     RedactedThinking,
     Refusal,
     Text,
@@ -28,6 +27,7 @@ from dragoman.message import (
     ToolResult,
     ToolUse,
 )
+from dragoman.wire.client_turns import client_origin
 from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
 from dragoman.wire.openai_chat.dialects import Dialect
 from dragoman.wire.openai_chat.names import ERROR_PREFIX, INVALID_JSON, MEDIA_STAYS, WIRE
@@ -35,9 +35,6 @@ from dragoman.wire.openai_chat.parts_in import read_cache, read_content
 from dragoman.wire.openai_chat.reasoning import DETAIL_CONTENT
 
 __all__ = ["read_messages"]
-
-_CLIENT = Origin("", "", WIRE)
-"""Who wrote the assistant turns that a client sends: somebody of this dialect. Which vendor and model, the body does not say."""
 
 _FIELDS = ("reasoning", "reasoning_content")
 _FUNCTION_ID = "call_function_call_"
@@ -131,7 +128,8 @@ class _Reader:
                 content = _with_citations(content, as_objects(value))
             else:
                 blocks += read
-        return Message("assistant", [*content, *blocks], origin=_CLIENT, extra=_extra(kept))
+        said = [*content, *blocks]
+        return Message("assistant", said, origin=client_origin(said, WIRE), extra=_extra(kept))
 
     def _assistant_key(self, key: str, value: Any, path: str) -> list[Block] | None:
         """The blocks that a key of an assistant message means, or None if it is to be kept as it is."""

@@ -3,8 +3,8 @@
 Strategy. Input items become blocks by the same functions as output items (`blocks_in`), results by their kind, and neighbours of one
 side are gathered into one message as long as the encoder would cut them apart again in the same way. What has no field is kept: in the
 `extra` of a block or message, as an `Opaque`, or in `extra_body`. The API stores by default and we do not, so an absent `store` is
-kept as true, and a stateless request without encrypted reasoning as an empty `include`. Assistant turns get an `origin` of this dialect, so
-that a gateway's encoder of another one leaves their reasoning out.
+kept as true, and a stateless request without encrypted reasoning as an empty `include`. An assistant turn that holds what only this
+dialect can read gets an `origin` of it, so that a gateway's encoder of another one leaves that out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from dragoman.message import (
     Image,
     Message,
     Opaque,
-    Origin,
     Refusal,
     Source,
     Text,
@@ -32,6 +31,7 @@ from dragoman.message import (
 )
 from dragoman.request import Effort, OutputFormat, Request, ThinkingConfig
 from dragoman.wire.base import Headers, lower_headers
+from dragoman.wire.client_turns import client_origin
 from dragoman.wire.decoder import load_json
 from dragoman.wire.json_values import as_object, as_objects, as_string, is_list, is_object
 from dragoman.wire.openai_responses.blocks_in import annotations_of, blocks_of, compact_json, message_extra, part_block
@@ -44,9 +44,6 @@ __all__ = ["decode_request"]
 
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 _NUMBERS = {"max_output_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"}
-_CLIENT = Origin("", "", WIRE)
-"""Who wrote the assistant turns that a client sends: somebody of this dialect. Which vendor and model, the body does not say."""
-
 _Item = dict[str, Any]
 
 
@@ -183,7 +180,8 @@ class _Gathered:
         """End the message that is being gathered."""
         if self._blocks:
             is_answer = self._role == "assistant"
-            self.messages.append(Message("assistant" if is_answer else "user", self._blocks, origin=_CLIENT if is_answer else None))
+            origin = client_origin(self._blocks, WIRE) if is_answer else None
+            self.messages.append(Message("assistant" if is_answer else "user", self._blocks, origin=origin))
         self._blocks = []
         self._role = ""
 
