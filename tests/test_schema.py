@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -179,6 +181,91 @@ def test_what_a_provider_refuses_moves_into_the_description(name: str, schema: d
     assert output_schema(Everything)["properties"][name] == schema
 
 
+class Shade(enum.Enum):
+    """How dark."""
+
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class Hut(msgspec.Struct):
+    place: Annotated[Point, Meta(description="Where it is.")]
+    corner: Point = msgspec.field(default_factory=lambda: Point(1))
+    before: Point | None = None
+    color: Color = Color.RED
+    shade: Annotated[Shade, Meta(description="Of the roof.")] = Shade.DARK
+
+
+class Cabin(pydantic.BaseModel):
+    place: Place = pydantic.Field(description="The inner thing.", examples=[{"name": "Elbrus"}])
+    other: Place = Place(name="Omsk")
+    shade: Shade = pydantic.Field(Shade.DARK, description="Of the roof.")
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "schema"),
+    [
+        (Hut, "place", {"anyOf": [{"$ref": "#/$defs/Point"}], "description": "Where it is."}),
+        (Hut, "corner", {"$ref": "#/$defs/Point"}),
+        (Hut, "color", {"title": "Color", "enum": ["blue", "red"], "description": '{default: "red"}'}),
+        (Hut, "shade", {"title": "Shade", "enum": ["dark", "light"], "description": 'Of the roof.\n\nHow dark.\n\n{default: "dark"}'}),
+        (
+            Cabin,
+            "place",
+            {"anyOf": [{"$ref": "#/$defs/Place"}], "description": 'The inner thing.\n\n{examples: [{"name": "Elbrus"}]}'},
+        ),
+        (Cabin, "other", {"anyOf": [{"$ref": "#/$defs/Place"}], "description": '{default: {"name": "Omsk", "height": 0.0}}'}),
+        (
+            Cabin,
+            "shade",
+            {
+                "title": "Shade",
+                "type": "string",
+                "enum": ["light", "dark"],
+                "description": 'Of the roof.\n\nHow dark.\n\n{default: "dark"}',
+            },
+        ),
+    ],
+)
+def test_what_is_said_beside_a_reference_is_kept(type_: Any, name: str, schema: dict[str, Any]) -> None:
+    assert output_schema(type_)["properties"][name] == schema
+
+
+def test_an_enum_that_is_written_out_everywhere_is_no_definition() -> None:
+    assert set(output_schema(Hut)["$defs"]) == {"Point"}
+
+
+def test_what_a_strict_tools_docstring_says_of_a_reference_is_kept() -> None:
+    def draw(point: Point) -> None:
+        """Draw.
+
+        Args:
+            point: Where to.
+        """
+
+    assert Tool.of(draw, strict=True).input_schema["properties"]["point"] == {
+        "anyOf": [{"$ref": "#/$defs/Point"}],
+        "description": "Where to.",
+    }
+
+
+class Root(pydantic.RootModel[Place]):
+    """Of them all."""
+
+
+@pytest.mark.parametrize(
+    ("type_", "description"),
+    [
+        (Annotated[Place, pydantic.Field(description="The root.")], "The root.\n\nWhere it is."),
+        (Root, "Of them all.\n\nWhere it is."),
+        (Annotated[Point, Meta(description="The root.")], "The root."),
+    ],
+)
+def test_a_described_root_is_an_object_with_the_description(type_: Any, description: str) -> None:
+    schema = output_schema(type_)
+    assert (schema["type"], schema["description"], schema.keys() & {"$ref", "anyOf", "$defs"}) == ("object", description, set())
+
+
 def test_definitions_are_strict_too() -> None:
     definitions = output_schema(Everything)["$defs"]
     assert definitions["Color"] == {"title": "Color", "enum": ["blue", "red"]}
@@ -258,7 +345,7 @@ def test_a_pydantic_model_without_schema_is_refused() -> None:
     class Odd(pydantic.BaseModel):
         call: Callable[[int], int]
 
-    with pytest.raises(TypeError, match="Odd: JSON cannot carry Odd"):
+    with pytest.raises(TypeError, match=r"Odd: JSON cannot carry Odd: Cannot generate a JsonSchema.*CallableSchema$"):
         output_schema(Odd)
 
 
@@ -507,6 +594,59 @@ def test_types_that_parameters_refer_to_are_definitions() -> None:
     assert Tool.of(draw, strict=True).input_schema["$defs"]["Point"] == POINT
 
 
+def namesake(*fields: tuple[str, Any], base: Any = msgspec.Struct) -> Any:
+    """A type named Point with these fields."""
+    return msgspec.defstruct("Point", fields) if base is msgspec.Struct else pydantic.create_model("Point", **dict(fields))
+
+
+def taking(**hints: Any) -> Any:
+    """A function with these parameters."""
+
+    def function(*args: Any, **kwargs: Any) -> None: ...
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    function.__signature__ = inspect.Signature([inspect.Parameter(name, kind, annotation=hint) for name, hint in hints.items()])  # type: ignore[attr-defined]
+    function.__annotations__ = hints
+    return function
+
+
+def test_types_of_one_name_are_each_a_definition() -> None:
+    other = namesake(("name", str))
+    schema = Tool.of(taking(a=Point, b=list[other], c=Point, d=other)).input_schema
+    assert schema["properties"] == {
+        "a": {"$ref": "#/$defs/Point"},
+        "b": {"type": "array", "items": {"$ref": "#/$defs/Point_2"}},
+        "c": {"$ref": "#/$defs/Point"},
+        "d": {"$ref": "#/$defs/Point_2"},
+    }
+    assert {name: list(definition["properties"]) for name, definition in schema["$defs"].items()} == {
+        "Point": ["x", "y"],
+        "Point_2": ["name"],
+    }
+
+
+def test_what_refers_to_a_renamed_definition_is_another_one_too() -> None:
+    first, second, third = (
+        msgspec.defstruct("Line", [("start", point)], tag=True) for point in (Point, namesake(("name", str)), namesake(("z", int)))
+    )
+    road = msgspec.defstruct("Road", [("n", int)], tag=True)
+    schema = Tool.of(taking(a=list[first], b=second | road, c=list[third])).input_schema
+    assert schema["properties"]["c"]["items"] == {"$ref": "#/$defs/Line_3"}
+    assert schema["properties"]["b"]["discriminator"]["mapping"] == {"Line": "#/$defs/Line_2", "Road": "#/$defs/Road"}
+    assert {name: part["properties"]["start"]["$ref"] for name, part in schema["$defs"].items() if "Line" in name} == {
+        "Line": "#/$defs/Point",
+        "Line_2": "#/$defs/Point_2",
+        "Line_3": "#/$defs/Point_3",
+    }
+
+
+def test_types_of_one_name_are_told_apart_whoever_describes_them() -> None:
+    other = namesake(("z", int), base=pydantic.BaseModel)
+    schema = Tool.of(taking(a=Point, b=list[other]), strict=True).input_schema
+    assert schema["properties"]["b"]["items"] == {"$ref": "#/$defs/Point_2"}
+    assert list(schema["$defs"]["Point_2"]["properties"]) == ["z"]
+
+
 class Toolbox:
     async def later(self, a: int) -> None:
         """Later."""
@@ -545,6 +685,15 @@ def unknown(a: int, b: list[Nowhere]) -> None: ...  # type: ignore[name-defined]
 def unknown_result(a: int) -> Nowhere: ...  # type: ignore[name-defined]  # noqa: F821
 
 
+class Unfinished(msgspec.Struct):
+    a: Nowhere  # type: ignore[name-defined]  # noqa: F821
+
+
+def of_unfinished(a: Unfinished) -> None: ...
+def missing_name(a: os.nowhere) -> None: ...  # type: ignore[name-defined]
+def odd_annotation(a: "1 +") -> None: ...  # type: ignore[syntax]  # noqa: F722
+
+
 @pytest.mark.parametrize(
     "bound", [functools.partial(weather, "Omsk", days=2), functools.wraps(weather)(functools.partial(weather, "Omsk", days=2))]
 )
@@ -573,6 +722,16 @@ def test_an_answer_of_several_types_is_refused_with_what_to_do(type: Any) -> Non
         (strange, r"strange\(\): parameter `b`: JSON cannot carry complex"),
         (unknown, r"unknown\(\): the annotation of b cannot be resolved: name 'Nowhere'"),
         (unknown_result, r"unknown_result\(\): the annotation of the result cannot be resolved"),
+        (of_unfinished, r"of_unfinished\(\): parameter `a`: JSON cannot carry Unfinished: name 'Nowhere' is not defined"),
+        (Unfinished, r"Unfinished\(\): the annotation of a cannot be resolved: name 'Nowhere'"),
+        (missing_name, r"missing_name\(\): the annotation of a cannot be resolved: module 'os' has no attribute 'nowhere'"),
+        (odd_annotation, r"odd_annotation\(\): the annotation of a"),
+        (int, r"int\(\) has no signature that can be read"),
+        (max, r"max\(\) has no signature that can be read"),
+        (dict, r"dict\(\) has no signature .* pass Tool\(name, description, input_schema\)"),
+        (functools.partial(int), r"int\(\) has no signature that can be read"),
+        (functools.partial(weather, nowhere=1), r"weather\(\) has no signature .* or a partial binds what it does not take"),
+        (functools.partial(weather, "Omsk", "C", 3), r"weather\(\) has no signature .* or a partial binds what it does not take"),
         (Toolbox.later, r"later\(\): parameter `self` has no annotation"),
         (lambda: None, "a tool needs a named function"),
         (functools.partial(lambda: None), "a tool needs a named function, not a lambda: give it a name with def"),

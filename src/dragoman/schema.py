@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from itertools import count
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -34,6 +35,8 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 
 _REFS = "#/$defs/{name}"
+_MORE = "\n\nFor further information"
+"""How pydantic's errors end: an address."""
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
 _KEPT = frozenset({"type", "title", "description", "enum", "const"})
 _NOTED = (
@@ -114,8 +117,8 @@ def tool_of(function: Callable[..., object], *, strict: bool = False) -> Tool:
     The description is the docstring's first paragraph; parameters are described by a Google, numpy or Sphinx section of it, by
     `msgspec.Meta(description=…)` or by a string in `Annotated`. A parameter with a default is optional, except in a strict schema,
     where it is required and its default is told in its description. Of a `functools.partial` it is the wrapped function, without the
-    arguments that are bound. Raises TypeError naming the parameter that cannot be called by
-    name, has no annotation, or has one that JSON cannot carry.
+    arguments that are bound. Two types of one name are two definitions, the second with a number. Raises TypeError naming the parameter
+    that cannot be called by name, has no annotation, or has one that JSON cannot carry, and for what has no name or no signature.
     """
     given = function
     bound: frozenset[str] = frozenset()
@@ -127,17 +130,18 @@ def tool_of(function: Callable[..., object], *, strict: bool = False) -> Tool:
     if not name.isidentifier():
         fix = "give it a name with def, or pass Tool(name, description, input_schema)"
         raise TypeError(f"a tool needs a named function, not {_described(function)}: {fix}")
+    hints = _hints(function, name)
     try:
-        hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
-        unresolved = [p.name for p in inspect.signature(function).parameters.values() if error.name and error.name in str(p.annotation)]
-        raise TypeError(f"{name}(): the annotation of {', '.join(unresolved) or 'the result'} cannot be resolved: {error}") from error
+        parameters = list(inspect.signature(given).parameters.values())
+    except (TypeError, ValueError) as error:  # its text may quote what a partial binds
+        fix = "wrap it in a function with annotated parameters, or pass Tool(name, description, input_schema)"
+        raise TypeError(f"{name}() has no signature that can be read, or a partial binds what it does not take: {fix}") from error
     doc = inspect.getdoc(function) or ""
     texts = _parameter_docs(doc)
     properties: Schema = {}
     required: list[str] = []
     definitions: Schema = {}
-    for parameter in inspect.signature(given).parameters.values():
+    for parameter in parameters:
         if parameter.name in bound:
             continue
         described = _parameter_schema(name, parameter, hints, definitions)
@@ -163,6 +167,18 @@ def _described(function: object) -> str:
     return "a lambda" if getattr(function, "__name__", "") == "<lambda>" else f"an object of type {type(function).__name__}"
 
 
+def _hints(function: Callable[..., object], name: str) -> dict[str, Any]:
+    """The annotations as types."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        cause: str = getattr(error, "name", None) or getattr(error, "text", None) or ""
+        annotations: dict[str, Any] = getattr(function, "__annotations__", {})
+        unresolved = [key for key, annotation in annotations.items() if cause and cause in str(annotation) and key != "return"]
+        which = ", ".join(unresolved) or ("the result" if cause else "a parameter")
+        raise TypeError(f"{name}(): the annotation of {which} cannot be resolved: {error}") from error
+
+
 def _parameter_schema(function: str, parameter: inspect.Parameter, hints: dict[str, Any], definitions: Schema) -> Schema:
     """One parameter's schema; the types it refers to are added to `definitions`."""
     where = f"{function}(): parameter `{parameter.name}`"
@@ -173,7 +189,7 @@ def _parameter_schema(function: str, parameter: inspect.Parameter, hints: dict[s
     if parameter.name not in hints:
         raise TypeError(f"{where} has no annotation: say what it takes, as in `{parameter.name}: str`")
     hint = hints[parameter.name]
-    schema = _describe(hint, where)
+    schema = _apart(_describe(hint, where), definitions)
     definitions.update(schema.pop("$defs", {}))
     texts = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, str)]
     return {**schema, "description": texts[0]} if texts else schema
@@ -243,44 +259,88 @@ def _describe(type: Any, where: str) -> Schema:
         if _is_pydantic(type):
             return cast("Schema", _adapter(type).json_schema())
         (schema,), definitions = msgspec.json.schema_components((type,), ref_template=_REFS)
-    except (TypeError, RuntimeError) as error:  # pydantic's own is a RuntimeError
-        raise TypeError(f"{where}: JSON cannot carry {_name(type)}: {str(error).splitlines()[-1]}") from error
+    except (TypeError, ValueError, NameError, AttributeError, RuntimeError) as error:  # pydantic's own is a RuntimeError
+        raise TypeError(f"{where}: JSON cannot carry {_name(type)}: {str(error).partition(_MORE)[0].strip()}") from error
     return {**schema, "$defs": definitions} if definitions else dict(schema)
+
+
+def _apart(schema: Schema, taken: Schema) -> Schema:
+    """The schema, with another name for each definition whose name is taken by another."""
+    while True:
+        own: Schema = schema.get("$defs", {})
+        name = next((name for name, definition in own.items() if taken.get(name, definition) != definition), None)
+        if name is None:
+            return schema
+        for number in count(2):
+            new = f"{name}_{number}"
+            renamed = _renamed(schema, {_REFS.format(name=name): _REFS.format(name=new)})
+            definition = renamed["$defs"].pop(name)
+            if new not in own and taken.get(new, definition) == definition:
+                renamed["$defs"][new] = definition
+                schema = renamed
+                break
+
+
+def _renamed(part: Any, names: dict[str, str]) -> Any:
+    """A part of a schema with its references renamed, also those of a discriminator."""
+    if isinstance(part, dict):
+        return {key: _renamed(value, names) for key, value in cast("Schema", part).items()}
+    if isinstance(part, list):
+        return [_renamed(value, names) for value in part]  # pyright: ignore[reportUnknownVariableType]
+    return names.get(part, part) if isinstance(part, str) else part
 
 
 def _strict_root(schema: Schema, name: str) -> Schema:
     """The strict form of a whole schema. A root that is only a reference is replaced by what it refers to, as providers ask."""
-    definitions: Schema = {key: _strict(value, f"{name}.{key}") for key, value in schema.get("$defs", {}).items()}
-    root = _strict({key: value for key, value in schema.items() if key != "$defs"}, name)
-    if set(root) == {"$ref"}:
-        key = root["$ref"].removeprefix(_REFS.format(name=""))
-        root = dict(definitions[key])
-        if f'"{_REFS.format(name=key)}"' not in json.dumps([root, definitions]):
-            del definitions[key]
+    given: Schema = {_REFS.format(name=key): value for key, value in schema.get("$defs", {}).items()}
+    enums: Schema = {ref: value for ref, value in given.items() if value.keys() & {"enum", "const"}}
+    definitions: Schema = {key: _strict(value, f"{name}.{key}", enums) for key, value in schema.get("$defs", {}).items()}
+    root = {key: value for key, value in schema.items() if key != "$defs"}
+    for _ in definitions:  # a definition may itself be only a reference
+        if "$ref" in root:
+            root = _in_place(root, given[root["$ref"]])
+    root = _strict(root, name, enums)
+    written = json.dumps([root, definitions], ensure_ascii=False)
+    definitions = {key: value for key, value in definitions.items() if f'"{_REFS.format(name=key)}"' in written}
     return {**root, "$defs": definitions} if definitions else root
 
 
-def _strict(schema: Schema, path: str) -> Schema:
-    """One schema in its strict form. `path` names it in errors."""
+def _in_place(reference: Schema, definition: Schema) -> Schema:
+    """A definition in place of a reference to it, with what the reference adds."""
+    said = {key: value for key, value in reference.items() if key != "$ref"}
+    texts = [part["description"] for part in (said, definition) if part.get("description")]
+    return {**definition, **said, **({"description": "\n\n".join(texts)} if texts else {})}
+
+
+def _strict(schema: Schema, path: str, enums: Schema) -> Schema:
+    """One schema in its strict form. `path` names it in errors; `enums` are the references that stand for a few words.
+
+    No provider takes a reference with keywords beside it. What it refers to is then written out if that is an enum; else the reference
+    moves into an `anyOf`, which may have a description, but which Anthropic counts among the (at most 16) properties of several types.
+    """
     if "$ref" in schema:
-        return {"$ref": schema["$ref"]}
+        ref = schema["$ref"]
+        beside = {key: value for key, value in schema.items() if key != "$ref" and key not in _NOTED_NOWHERE}
+        if not beside:
+            return {"$ref": ref}
+        schema = _in_place(schema, enums[ref]) if ref in enums else {**beside, "anyOf": [{"$ref": ref}]}
     strict: Schema = {}
     notes: Schema = {}
     for key, value in schema.items():
         if key in _KEPT or (key == "format" and value in _FORMATS) or (key == "minItems" and value in (0, 1)):
             strict[key] = value
         elif key in ("anyOf", "oneOf", "allOf"):
-            strict["anyOf" if key == "oneOf" else key] = [_strict(one, path) for one in value]
+            strict["anyOf" if key == "oneOf" else key] = [_strict(one, path, enums) for one in value]
         elif key == "items" and isinstance(value, dict):
-            strict["items"] = _strict(cast("Schema", value), f"{path}[]")
+            strict["items"] = _strict(cast("Schema", value), f"{path}[]", enums)
         elif key == "prefixItems":
-            kinds = [_strict(one, f"{path}[{index}]") for index, one in enumerate(value)]
+            kinds = [_strict(one, f"{path}[{index}]", enums) for index, one in enumerate(value)]
             distinct = [kind for index, kind in enumerate(kinds) if kind not in kinds[:index]]
             strict["items"] = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
             if len(distinct) > 1:
                 notes["items in order"] = [kind.get("type", "…") for kind in kinds]
         elif key == "properties":
-            strict["properties"] = {name: _strict(one, f"{path}.{name}") for name, one in value.items()}
+            strict["properties"] = {name: _strict(one, f"{path}.{name}", enums) for name, one in value.items()}
         elif key not in ("additionalProperties", "required", "items") and key not in _NOTED_NOWHERE:
             notes[key] = value
     if schema.get("type") == "object":
