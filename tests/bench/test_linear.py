@@ -6,10 +6,11 @@ import asyncio
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
-from dragoman import Accumulator, Anthropic, Message, Request, Text, ToolUse, tool_result, user
+from dragoman import Accumulator, Anthropic, Message, OutputFormat, Request, Text, ToolUse, tool_result, user
 from dragoman.fragments import JOIN_EVERY, Fragments
 from dragoman.history import problems, repair
 from dragoman.storage import from_json, to_json
@@ -193,3 +194,23 @@ def test_the_measure_leaves_the_tracer_as_it_was() -> None:
     lines_run(lambda: fold(answer("text", 1)))
 
     assert sys.gettrace() is before
+
+
+# ---- strict schemas
+
+
+def chain(length: int, *, reverse: bool) -> dict[str, Any]:
+    """A schema of definitions that refer to the next one each."""
+    names = sorted(range(length), reverse=reverse)
+    definitions = {f"d{at}": {"$ref": f"#/$defs/d{at + 1}"} for at in names} | {f"d{length}": {"type": "string"}}
+    return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "required": ["a"], "$defs": definitions}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_definitions_that_refer_to_each_other_cost_the_same_each(reverse: bool) -> None:
+    def checked(length: int) -> Callable[[], object]:
+        request = Request("hi", model="claude-sonnet-4-5", output=OutputFormat(chain(length, reverse=reverse)))
+        return lambda: problems(request, AnthropicWire())
+
+    assert growth(checked, 200) == LINEAR
+    assert checked(3000)() == []  # no chain is too deep
