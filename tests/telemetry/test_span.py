@@ -214,6 +214,16 @@ def test_the_effort_that_was_sent_is_on_the_span(recorder: Recorder) -> None:
     assert recorder.attributes["gen_ai.request.reasoning.level"] == sent == "low"
 
 
+def test_the_settings_that_were_sent_by_way_of_extra_body_are_on_the_span(recorder: Recorder) -> None:
+    settings = {"temperature": 0.5, "top_p": 0.25, "top_k": 3, "stop_sequences": ["END"]}
+    with WireServer([anthropic_stream("Hello")]) as server, client(server, recorder) as provider:
+        provider.complete(Request("hi", model="claude-test-1", temperature=1, extra_body=settings))
+        sent = json.loads(server.requests[0].body)
+    assert (sent["temperature"], sent["top_p"], sent["top_k"], sent["stop_sequences"]) == (1, 0.25, 3, ["END"])
+    names = ("temperature", "top_p", "top_k", "stop_sequences")
+    assert [recorder.attributes[f"gen_ai.request.{name}"] for name in names] == [1.0, 0.25, 3, ("END",)]
+
+
 @pytest.mark.parametrize(
     ("name", "written"),
     [

@@ -29,7 +29,7 @@ class HTTPRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One HTTP request. A wire fills in method, path, headers (lower-case names), body, notices and settled; the provider adds
     `base_url` and auth. The repr shows neither headers nor body: they hold keys and prompts. One with credentials is not pickled or stored.
 
-    `settled` are fields of the Request that the wire decided (max_tokens, effort), with the values that are in the body: for telemetry.
+    `settled` are fields of the Request with the values that are in the body, where the wire or `extra_body` decides them: for telemetry.
     """
 
     method: str = "POST"

@@ -122,6 +122,10 @@ def test_headers_of_the_request_are_sent_in_lower_case() -> None:
 
 def test_what_was_settled_is_told() -> None:
     assert send(Request("hi", max_tokens=5, effort="low")).settled == {"max_tokens": 5, "effort": "low"}
+    given = {"temperature": 0.5, "top_p": "high", "stop": "END"}
+    told = {"max_tokens": None, "effort": None, "temperature": 0.5, "stop_sequences": ["END"]}
+    assert send(Request("hi", extra_body=given)).settled == told
+    assert send(Request("hi", temperature=0.5, stop_sequences=["END"])).settled == {"max_tokens": None, "effort": None}
 
 
 @pytest.mark.parametrize("dialect", ["openai", "openrouter", "deepseek", "vllm"])

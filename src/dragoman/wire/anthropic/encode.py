@@ -34,6 +34,7 @@ from dragoman.wire.anthropic.turns import collapse, finished, hoisted, trim_end,
 from dragoman.wire.anthropic.writer import Writer, is_json
 from dragoman.wire.base import HTTPRequest
 from dragoman.wire.json_values import as_object, is_object
+from dragoman.wire.settled import settled
 
 __all__ = ["COUNT_PATH", "MESSAGES_PATH", "encode", "encode_count"]
 
@@ -73,8 +74,8 @@ def encode(
             body["stream"] = True
         _add_extra_body(w, request, body, request.extra_body)
         http = _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
-    settled = {"max_tokens": body["max_tokens"], "effort": as_object(body.get("output_config")).get("effort")}
-    return msgspec.structs.replace(http, settled=settled)
+    effort = as_object(body.get("output_config")).get("effort")
+    return msgspec.structs.replace(http, settled=settled(request, body, max_tokens="max_tokens", effort=effort, stop="stop_sequences"))
 
 
 def encode_count(

@@ -23,6 +23,7 @@ from dragoman.wire.openai_chat.messages_out import write_messages
 from dragoman.wire.openai_chat.names import WIRE
 from dragoman.wire.openai_chat.writer import WireObject, Writer
 from dragoman.wire.openai_effort import effort_of
+from dragoman.wire.settled import settled
 
 __all__ = ["PATH", "encode"]
 
@@ -63,8 +64,8 @@ def encode(request: Request, dialect: Dialect, *, stream: bool) -> HTTPRequest:
     data = _bytes(w, request, body)
     if w.problems:
         raise InvalidInputError(w.problems)
-    settled = {"max_tokens": body.get(dialect.max_tokens), "effort": _sent_effort(body)}
-    return HTTPRequest(path=PATH, headers=headers, body=data, notices=w.notices(), settled=settled)
+    sent = settled(request, body, max_tokens=dialect.max_tokens, effort=_sent_effort(body), stop="stop")
+    return HTTPRequest(path=PATH, headers=headers, body=data, notices=w.notices(), settled=sent)
 
 
 def _sent_effort(body: WireObject) -> str | None:

@@ -24,6 +24,7 @@ from dragoman.wire.json_values import as_object, as_string, is_finite
 from dragoman.wire.openai_effort import effort_of
 from dragoman.wire.openai_responses.blocks_out import ItemWriter, hoisted
 from dragoman.wire.openai_responses.tools import write_tool, write_tool_choice
+from dragoman.wire.settled import settled
 
 __all__ = ["ENCRYPTED_REASONING", "PATH", "encode_request"]
 
@@ -86,7 +87,7 @@ def encode_request(request: Request, *, stream: bool, provider: str, max_tokens:
         headers=_headers(request, stream=stream),
         body=_json(body),
         notices=[*writer.notices, *notices],
-        settled={"max_tokens": body.get("max_output_tokens"), "effort": _sent_effort(body)},
+        settled=settled(request, body, max_tokens="max_output_tokens", effort=_sent_effort(body)),
     )
 
 
