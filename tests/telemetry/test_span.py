@@ -221,7 +221,7 @@ def test_the_settings_that_were_sent_by_way_of_extra_body_are_on_the_span(record
         sent = json.loads(server.requests[0].body)
     assert (sent["temperature"], sent["top_p"], sent["top_k"], sent["stop_sequences"]) == (1, 0.25, 3, ["END"])
     names = ("temperature", "top_p", "top_k", "stop_sequences")
-    assert [recorder.attributes[f"gen_ai.request.{name}"] for name in names] == [1.0, 0.25, 3, ("END",)]
+    assert [recorder.attributes[f"gen_ai.request.{name}"] for name in names] == [1.0, 0.25, 3, ["END"]]
 
 
 @pytest.mark.parametrize(
