@@ -239,6 +239,29 @@ class TestAnswer:
     def test_close_delimited(self) -> None:
         assert exchange(Answer(body=[b"one", b"two"], framing="close")) == b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nonetwo"
 
+    @pytest.mark.parametrize("option", ["close", "Close", "x, close"])
+    def test_connection_is_closed_when_the_client_says_so(self, option: str) -> None:
+        request = f"GET / HTTP/1.1\r\nhost: x\r\nconnection: {option}\r\n\r\n".encode()
+        assert exchange(Answer(body=b"one"), request) == b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\none"
+        assert exchange(Answer(body=[b"one"], after="drop_next"), request).endswith(b"\r\nconnection: close\r\n\r\n3\r\none\r\n0\r\n\r\n")
+        assert b"connection" not in exchange(Answer(body=b"one", after="close_silently"), request)
+        with pytest.raises(ConnectionResetError):
+            exchange(Answer(after="reset"), request)
+
+    def test_what_comes_after_a_last_request_is_not_looked_at(self) -> None:
+        last = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        with WireServer([Answer(body=b"1"), Answer(body=b"2")]) as server, dialled(server) as sock:
+            sock.sendall(last + REQUEST)
+            assert all_of(sock).endswith(b"\r\n\r\n1")
+            assert len(server.requests) == 1
+
+    @pytest.mark.parametrize("option", [b"", b"connection: keep-alive\r\n"])
+    def test_client_of_http_1_0_gets_no_chunks(self, option: bytes) -> None:
+        request = b"GET / HTTP/1.0\r\n" + option + b"\r\n"
+        assert exchange(Answer(body=[b"one", b"two"]), request) == b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nonetwo"
+        assert exchange(Answer(body=b"one"), request) == b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\none"
+        assert b"\r\n3\r\none" in exchange(Answer(body=[b"one"], framing="chunked"), request)  # told to be wrong
+
     def test_promised_length_may_be_a_lie(self) -> None:
         assert exchange(Answer(body=[b"one", Close()], framing="length", length=99)) == b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\none"
 

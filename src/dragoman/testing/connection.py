@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 import h11
 
-from dragoman.testing.answer import Answer, Close, Delay, Raw, Repeat, Reset, Send, Stall, Step, Wait
+from dragoman.testing.answer import Answer, Close, Delay, Framing, Raw, Repeat, Reset, Send, Stall, Step, Wait
 
 __all__ = ["Connection", "RecordedRequest", "Served"]
 
@@ -50,6 +50,17 @@ class RecordedRequest:
     def json(self) -> Any:
         """The body, parsed."""
         return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request, and what its client can take: how RFC 9112 wants the answer to end (sections 6.1, 9.3, 9.6)."""
+
+    request: RecordedRequest
+    chunks: bool
+    """Whether it knows chunked bodies: HTTP/1.0 does not."""
+    last: bool
+    """Whether the connection is to be closed after the answer."""
 
 
 class _ClientGone(Exception):
@@ -86,7 +97,7 @@ class Connection(asyncio.Protocol):
         self._served = served
         self._transport: asyncio.Transport | None = None
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1024 * 1024)
-        self._arrived: asyncio.Queue[RecordedRequest | None] = asyncio.Queue()
+        self._arrived: asyncio.Queue[_Asked | None] = asyncio.Queue()
         self._request: h11.Request | None = None
         self._body = bytearray()
         self._gone = asyncio.Event()
@@ -184,15 +195,16 @@ class Connection(asyncio.Protocol):
         request = self._request
         assert request is not None
         self.requests += 1
-        self._arrived.put_nowait(
-            RecordedRequest(
-                method=request.method.decode(),
-                path=request.target.decode(),
-                headers=[(name.decode(), value.decode("latin-1")) for name, value in request.headers],
-                body=bytes(self._body),
-                connection=self.index,
-            )
+        recorded = RecordedRequest(
+            method=request.method.decode(),
+            path=request.target.decode(),
+            headers=[(name.decode(), value.decode("latin-1")) for name, value in request.headers],
+            body=bytes(self._body),
+            connection=self.index,
         )
+        modern = request.http_version != b"1.0"
+        said = {option.strip().lower() for name, value in recorded.headers if name == "connection" for option in value.split(",")}
+        self._arrived.put_nowait(_Asked(recorded, chunks=modern, last="close" in said or not modern))
         rest, _ = self._parser.trailing_data
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=1024 * 1024)
         if rest:
@@ -202,37 +214,39 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self) -> None:
         try:
-            while (request := await self._arrived.get()) is not None:
+            while (asked := await self._arrived.get()) is not None:
                 if self._drop_next:
-                    self._served.note("dropped", request)
+                    self._served.note("dropped", asked.request)
                     self._close()
                     return
-                await self._answer(request, self._served.take(request))
+                await self._answer(asked, self._served.take(asked.request))
+                if self.ended == "by server":  # what has come after a last request is not looked at
+                    return
         except _ClientGone:
             return
 
-    async def _answer(self, request: RecordedRequest, answer: Answer) -> None:
+    async def _answer(self, asked: _Asked, answer: Answer) -> None:
         for step in answer.before:
             await self._play(step, bytes)
         steps = answer.steps()
-        frame = self._head(answer, steps)
-        if request.method != "HEAD":
+        framing = answer.framing
+        if framing == "auto":
+            framing = "length" if answer.whole else "chunked" if asked.chunks else "close"
+        frame = self._head(answer, steps, framing, last=asked.last)
+        if asked.request.method != "HEAD":
             for step in _compressed(steps) if answer.gzip else steps:
                 await self._play(step, frame)
             if frame is _chunk:
                 await self._send(b"0\r\n\r\n")
         if answer.after == "reset":
             self._reset()
-        elif answer.after in ("close", "close_silently") or answer.framing == "close":
+        elif answer.after in ("close", "close_silently") or framing == "close" or asked.last:
             self._close()
         self._drop_next = answer.after == "drop_next"
 
-    def _head(self, answer: Answer, steps: list[bytes | Step]) -> Callable[[bytes], bytes]:
+    def _head(self, answer: Answer, steps: list[bytes | Step], framing: Framing, *, last: bool) -> Callable[[bytes], bytes]:
         headers = answer.header_list()
         names = {name.lower() for name, _ in headers}
-        framing = answer.framing
-        if framing == "auto":
-            framing = "length" if answer.whole else "chunked"
         frame: Callable[[bytes], bytes] = bytes
         if answer.gzip and "content-encoding" not in names:
             headers.append(("content-encoding", "gzip"))
@@ -243,7 +257,8 @@ class Connection(asyncio.Protocol):
             pieces = _compressed(steps) if answer.gzip else steps
             total = sum(len(_payload(step)) for step in pieces)
             headers.append(("content-length", str(total if answer.length is None else answer.length)))
-        if (answer.after == "close" or framing == "close") and "connection" not in names:
+        closes = answer.after == "close" or framing == "close" or (last and answer.after in ("keep", "drop_next"))
+        if closes and "connection" not in names:
             headers.append(("connection", "close"))
         reason = answer.reason
         if reason is None:

@@ -38,6 +38,9 @@ class WireServer:
     request in the order of arrival. After the last one, `repeat` serves it again; else the server answers 400 and says that the
     script is at its end, so a test that sends too much fails clearly. `tls`: the server's context; `url` is then https. `accept`:
     `refuse` refuses every connection, `never` has a full backlog, so that a client's connect does not finish.
+
+    A client that says `connection: close`, or speaks HTTP/1.0, gets its answer and then the end of the connection; to HTTP/1.0 a body of
+    steps is sent without chunks, unless its answer has `framing="chunked"`.
     """
 
     def __init__(
