@@ -143,7 +143,10 @@ class OutputFormat(Value, frozen=True):
         """
         from dragoman.schema import output_schema
 
-        return cls(output_schema(type), name=name or re.sub(r"[^a-zA-Z0-9_-]+", "_", snake_case(type.__name__))[:64].strip("_") or "output")
+        return cls(
+            output_schema(type),
+            name=name or re.sub(r"[^a-zA-Z0-9_-]+", "_", snake_case(getattr(type, "__name__", "")))[:64].strip("_") or "output",
+        )
 
 
 class Tenant(Value, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread, Timer
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 
+import dragoman.cli.local
+import dragoman.testing.scenarios
 import dragoman.transport
 import dragoman.transport.direct.socket_connection
 import dragoman.transport.network
+from dragoman.local.server import LocalServer
 from dragoman.testing import Answer, Gate, Wait, WireServer
 from dragoman.transport import LONGEST_WAIT, Transport, wait_in_steps
 from dragoman.transport.direct import DirectTransport
@@ -85,3 +89,28 @@ def test_an_event_is_waited_for_in_steps() -> None:
     assert wait_in_steps(Counting(), None)
     assert wait_in_steps(Counting(), PATIENCE)
     assert not wait_in_steps(Counting(), STEP * 2.5)
+
+
+@pytest.mark.parametrize("serve", [lambda: dragoman.testing.scenarios.serve("good"), lambda: serve_local()], ids=["faults", "local"])
+def test_what_serves_until_it_is_interrupted_looks_around(serve: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    class Interrupted(Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            nonlocal looks
+            assert timeout == STEP
+            looks += 1
+            if looks == 3:
+                raise KeyboardInterrupt
+            return False
+
+    for module in (dragoman.testing.scenarios, dragoman.cli.local):
+        monkeypatch.setattr(module, "Event", Interrupted)
+    monkeypatch.setattr(dragoman.cli.local.LocalModel, "serve", lambda *_, **__: LocalServer("http://127.0.0.1:1", "m"))
+    with contextlib.suppress(KeyboardInterrupt):
+        serve()
+    assert looks == 3
+
+
+def serve_local() -> None:
+    dragoman.cli.local.serve(model="/some.gguf", port=0, api_key="", threads=1)

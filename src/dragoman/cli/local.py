@@ -11,6 +11,7 @@ from dragoman.cli.outcome import ANSWERED, MISUSED
 from dragoman.local.model_file import SMOLLM2, cache_folder, ensure_model, fetch_model, find_model, is_whole
 from dragoman.local.provider import LocalModel
 from dragoman.local.server import check_engine
+from dragoman.transport import wait_in_steps
 
 __all__ = ["fetch", "fetch_if_missing", "path", "serve", "status"]
 
@@ -76,7 +77,5 @@ def serve(*, model: str, port: int, api_key: str, threads: int) -> int:
     sys.stdout.write(f"{server.url}\n")
     sys.stdout.flush()
     sys.stderr.write(f"serving {server.model} at {server.url}; Ctrl-C ends it\n")
-    never = Event()
-    while not never.wait(3600):
-        pass
+    wait_in_steps(Event(), None)
     return ANSWERED

@@ -9,7 +9,6 @@ because those hold keys and prompts.
 from __future__ import annotations
 
 import os
-import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -131,6 +130,10 @@ _MEANING: dict[str, _Maker] = {
 }
 
 
+_ASYNCIOS_OWN = "Connect call failed"
+"""How the words begin that asyncio puts in the place of the system's."""
+
+
 def _reason(error: BaseException) -> str:
     """The operating system's or TLS's own words, from wherever in the chain of causes they are."""
     seen: BaseException | None = error
@@ -140,9 +143,7 @@ def _reason(error: BaseException) -> str:
         if isinstance(seen, ssl.SSLError):
             return f": TLS failed ({getattr(seen, 'reason', None) or 'handshake'})"
         if isinstance(seen, OSError) and seen.strerror:
-            if seen.errno is None or isinstance(seen, socket.gaierror):
-                return f": {seen.strerror}"
-            return f": {os.strerror(seen.errno)}"  # asyncio puts words of its own into `strerror`
+            return f": {os.strerror(seen.errno or 0) if seen.strerror.startswith(_ASYNCIOS_OWN) else seen.strerror}"
         seen = _origin(seen)
     return ""
 

@@ -19,6 +19,7 @@ from dragoman.testing.scenarios.events import STREAMS
 from dragoman.testing.scenarios.scenario import TIMEOUTS, Scenario
 from dragoman.testing.scenarios.statuses import STATUSES
 from dragoman.testing.wire_server import WireServer
+from dragoman.transport import wait_in_steps
 
 __all__ = ["SCENARIOS", "TIMEOUTS", "Scenario", "open_scenario", "serve"]
 
@@ -59,6 +60,6 @@ def serve(scenario_name: str, host: str = "127.0.0.1", port: int = 0, *, started
         if started is not None:
             started(server)
         try:
-            Event().wait()
+            wait_in_steps(Event(), None)
         except KeyboardInterrupt:
             return
