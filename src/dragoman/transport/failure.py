@@ -130,8 +130,8 @@ _MEANING: dict[str, _Maker] = {
 }
 
 
-_ASYNCIOS_OWN = "Connect call failed"
-"""How the words begin that asyncio puts in the place of the system's."""
+_PARAPHRASED = ("Connect call failed", "Error connecting to")
+"""How the words begin that asyncio and trio put in the place of the system's."""
 
 
 def _reason(error: BaseException) -> str:
@@ -143,7 +143,7 @@ def _reason(error: BaseException) -> str:
         if isinstance(seen, ssl.SSLError):
             return f": TLS failed ({getattr(seen, 'reason', None) or 'handshake'})"
         if isinstance(seen, OSError) and seen.strerror:
-            return f": {os.strerror(seen.errno or 0) if seen.strerror.startswith(_ASYNCIOS_OWN) else seen.strerror}"
+            return f": {os.strerror(seen.errno or 0) if seen.strerror.startswith(_PARAPHRASED) else seen.strerror}"
         seen = _origin(seen)
     return ""
 
