@@ -253,7 +253,9 @@ def test_a_record_that_fails_after_the_answer_leaves_the_answer_and_is_exit_code
     outcome = probe("--record", str(tmp_path / "out.json"))
 
     assert (outcome.code, outcome.out, len(server.requests)) == (2, "Hello\n", 1)
-    assert outcome.err == f"dragoman: {tmp_path / 'out.json'}: cannot be written: it is there and is not a file\n"
+    summary, error = outcome.err.splitlines()
+    assert summary.startswith("end_turn · ")
+    assert error == f"dragoman: {tmp_path / 'out.json'}: cannot be written: it is there and is not a file"
 
 
 def test_a_missing_key_is_exit_code_2(server: WireServer, probe_process: Probe) -> None:

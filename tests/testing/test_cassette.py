@@ -220,29 +220,40 @@ def test_a_recorder_that_cannot_write_sends_nothing(tmp_path: Path) -> None:
     assert server.requests == []
 
 
-def test_an_answer_that_cannot_be_written_down_is_not_asked_for_again(path: Path) -> None:
+@pytest.mark.parametrize("pieces", [1, 30], ids=["all at once", "in pieces"])
+def test_an_answer_that_cannot_be_written_down_is_not_lost(path: Path, pieces: int, caplog: pytest.LogCaptureFixture) -> None:
     def answer(request: object) -> Answer:
         path.mkdir(parents=True)
-        return anthropic_stream("Hello")
+        return anthropic_stream("Hello, world", pieces=pieces)
 
-    with WireServer(answer) as server, pytest.raises(CassetteError, match=r"one\.json") as raised, Recorder(path) as recorder:
-        client(recorder, server.url).complete(ASK)
-    assert not isinstance(raised.value, OSError | ProviderError)
-    assert len(server.requests) == 1
+    with WireServer(answer) as server:
+        recorder = Recorder(path)
+        provider = client(recorder, server.url)
+        assert provider.complete(ASK).text == "Hello, world"
+        assert "one.json: cannot be written" in caplog.text
+        for refused in (lambda: provider.complete(ASK), provider.close, recorder.close):
+            with pytest.raises(CassetteError, match=r"one\.json") as raised:
+                refused()
+            assert not isinstance(raised.value, OSError | ProviderError)
+        assert len(server.requests) == 1
+        path.rmdir()
+        provider.close()
+        assert len(Cassette.load(path).exchanges) == 1
 
 
-def test_an_async_answer_that_cannot_be_written_down_is_not_asked_for_again(path: Path) -> None:
+def test_an_async_answer_that_cannot_be_written_down_is_not_lost(path: Path) -> None:
     def answer(request: object) -> Answer:
         path.mkdir(parents=True)
         return anthropic_stream("Hello")
 
     async def call(provider: Anthropic) -> None:
-        try:
+        assert (await provider.acomplete(ASK)).text == "Hello"
+        with pytest.raises(CassetteError, match=r"one\.json"):
             await provider.acomplete(ASK)
-        finally:
+        with pytest.raises(CassetteError, match=r"one\.json"):
             await provider.aclose()
 
-    with WireServer(answer) as server, pytest.raises(CassetteError, match=r"one\.json"):
+    with WireServer(answer) as server:
         asyncio.run(call(client(Recorder(path), server.url)))
     assert len(server.requests) == 1
 

@@ -8,6 +8,7 @@ pieces stay what they were.
 from __future__ import annotations
 
 import base64
+import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from threading import Lock
@@ -24,6 +25,7 @@ from dragoman.testing.cassette import (
     REQUEST_HEADERS,
     RESPONSE_HEADERS,
     Cassette,
+    CassetteError,
     Exchange,
     Piece,
     check_writable,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder"]
 
+log = logging.getLogger("dragoman")
+
 _SHORTEST_SECRET = 4
 """Characters; anything shorter is no secret and would mangle ordinary words."""
 
@@ -45,14 +49,16 @@ class Recorder:
     """Records what goes over real transports. Give `transport` and `async_transport` to a provider; the file is written after each
     exchange and on `close`.
 
-    Without transports of your own the stock ones are used. An existing file is replaced. A call raises CassetteError if the file cannot
-    be written: the first one before anything is sent.
+    Without transports of your own the stock ones are used. An existing file is replaced. A call raises CassetteError before it sends
+    anything if the file cannot be written. If that fails after an answer, the answer is not lost for it: it is logged, and raised by the
+    next call and when anything is closed; what is written then holds all exchanges.
     """
 
     def __init__(self, path: str | Path, transport: Transport | None = None, async_transport: AsyncTransport | None = None) -> None:
         self.path = Path(path)
         self._lock = Lock()
         self._exchanges: list[Exchange | None] = []
+        self._unwritten = True  # whether the file holds less than it should
         self.transport: Transport = _RecordingTransport(self, transport)
         self.async_transport: AsyncTransport = _AsyncRecordingTransport(self, async_transport)
 
@@ -65,19 +71,29 @@ class Recorder:
 
     def _save(self) -> None:
         with self._lock:
+            self._unwritten = True
             Cassette(exchanges=[exchange for exchange in self._exchanges if exchange is not None]).save(self.path)
+            self._unwritten = False
 
     def _begin(self) -> int:
-        """A place for one exchange: the order is that of sending. Raises CassetteError before the first, which is not paid for in vain."""
+        """A place for one exchange: the order is that of sending. Raises CassetteError, so that no answer is paid for in vain."""
         with self._lock:
-            if not self._exchanges:
+            if self._unwritten:
                 check_writable(self.path)
             self._exchanges.append(None)
             return len(self._exchanges) - 1
 
     def _end(self, place: int, exchange: Exchange) -> None:
         self._exchanges[place] = exchange
-        self._save()
+        try:
+            self._save()
+        except CassetteError as error:
+            log.error("%s", error)  # raised when there is no answer to be lost: by the next call, or `_settle`
+
+    def _settle(self) -> None:
+        """Write what could not be written before. Raises CassetteError."""
+        if self._unwritten and self._exchanges:
+            self._save()
 
     def __enter__(self) -> Self:
         return self
@@ -182,6 +198,7 @@ class _RecordingTransport:
     def close(self) -> None:
         if self._inner is not None:
             self._inner.close()
+        self._recorder._settle()  # pyright: ignore[reportPrivateUsage]
 
 
 class _RecordedResponse:
@@ -237,6 +254,7 @@ class _AsyncRecordingTransport:
     async def close(self) -> None:
         if self._inner is not None:
             await self._inner.close()
+        self._recorder._settle()  # pyright: ignore[reportPrivateUsage]
 
 
 class _AsyncRecordedResponse:
