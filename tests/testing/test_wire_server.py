@@ -483,7 +483,7 @@ class TestServe:
 
     def test_ends_quietly_when_it_is_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Interrupted:
-            def wait(self) -> None:
+            def wait(self, timeout: float) -> None:
                 raise KeyboardInterrupt
 
         ports: list[int] = []
