@@ -225,13 +225,17 @@ def test_what_may_nest_500_levels_deep_is_sent_from_any_ordinary_stack(leaf: str
         {"messages": [user(Text("a", extra={"anthropic": {"x": nested(490, "x")}}))]},
     ],
 )
-def test_too_little_stack_for_what_nests_deeply_is_a_problem(fields: dict[str, Any]) -> None:
+def test_too_little_stack_for_what_nests_deeply_is_a_problem_if_anything(fields: dict[str, Any]) -> None:
+    """C code counts its own stack since Python 3.12, so there it may be sent."""
     request = Request("q", model=MODEL).replace(**fields)
     frames = sys.getrecursionlimit() - len(inspect.stack()) - 300
     assert below(frames, lambda: problems(request, WIRE)) == []  # told without the stack
-    with pytest.raises(InvalidInputError) as caught:
-        below(frames, lambda: WIRE.encode(request, stream=True))
-    assert [problem.rule for problem in caught.value.problems] == ["not_json"]
+    try:
+        sent = below(frames, lambda: WIRE.encode(request, stream=True))
+    except InvalidInputError as error:
+        assert [problem.rule for problem in error.problems] == ["not_json"]
+    else:
+        assert sent.body == WIRE.encode(request, stream=True).body
 
 
 # ---- thinking
