@@ -39,6 +39,8 @@ def check_headers(request: Request, out: list[Problem]) -> None:
 
 def sent_version(request: Request, default: str) -> str:
     """The `anthropic-version` that is sent: that of `extra_headers` wins over the wire's, `default`. What is no date says nothing."""
+    if not request.extra_headers:
+        return default
     return next((value for value in _values(request, "anthropic-version") if _DATED(value)), default)
 
 

@@ -93,8 +93,10 @@ def _through(layer: _Layer, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def unpacker_for(headers: Sequence[tuple[str, str]]) -> Unpacker | None:
     """What undoes the content encoding of an answer, None if it has none. Raises DecodingError for one that we do not know."""
-    named = ",".join(value for name, value in headers if name.lower() == "content-encoding")
-    codings = [coding for part in named.lower().split(",") if (coding := part.strip()) not in ("", "identity")]
+    named = [value for name, value in headers if name.lower() == "content-encoding"]
+    if not named:
+        return None
+    codings = [coding for part in ",".join(named).lower().split(",") if (coding := part.strip()) not in ("", "identity")]
     if len(codings) > _DEPTH or any(coding not in _CODINGS for coding in codings):
         raise DecodingError("an encoding that was not asked for")
     return Unpacker(codings) if codings else None

@@ -194,15 +194,18 @@ def _compact(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))[:ERROR_BODY_LIMIT]
 
 
+_RATE_LIMIT = "anthropic-ratelimit-"
+
+
 def rate_limits(headers: dict[str, str]) -> RateLimits | None:
     """The `anthropic-ratelimit-*` headers (lower-case names), or None if there are none."""
+    given = {name: value for name, value in headers.items() if name.startswith(_RATE_LIMIT)}
+    if not given:
+        return None
 
     def limit(name: str) -> Limit | None:
-        prefix = f"anthropic-ratelimit-{name}-"
-        parts = {key: headers.get(prefix + key) for key in ("limit", "remaining", "reset")}
-        if not any(parts.values()):
-            return None
-        return Limit(_count(parts["limit"]), _count(parts["remaining"]), parts["reset"] or "")
+        count, left, reset = (given.get(f"{_RATE_LIMIT}{name}-{key}") for key in ("limit", "remaining", "reset"))
+        return Limit(_count(count), _count(left), reset or "") if count or left or reset else None
 
     limits = RateLimits(
         requests=limit("requests"), tokens=limit("tokens"), input_tokens=limit("input-tokens"), output_tokens=limit("output-tokens")
