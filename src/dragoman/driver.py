@@ -85,6 +85,15 @@ class _SourceBase:
             self._reading = None
         return events
 
+    def _gone_on(self, reading: Reading) -> Sequence[Event]:
+        """Look at what a read has left. The events to hand out."""
+        if self._aborted:
+            return ()
+        events = reading.go_on()
+        if reading.over:
+            self._reading = None
+        return events
+
 
 class CallSource(_SourceBase):
     """The blocking driver. `abort` may come from any thread, at any time."""
@@ -119,7 +128,9 @@ class CallSource(_SourceBase):
             raise
 
     def _read(self, reading: Reading) -> Sequence[Event]:
-        """Read once."""
+        """Read once, or go on with what the latest read has left."""
+        if reading.more:
+            return self._gone_on(reading)
         data = b""
         self._call.clocks.resume()
         try:
@@ -205,6 +216,11 @@ class AsyncCallSource(_SourceBase):
         """The events that are there; none: the call is over, or was aborted. None: await `arrival`, and ask again."""
         reading, polled = self._reading, self._polled
         while reading is not None and polled is not None and not self._aborted:
+            if reading.more:
+                if events := self._gone_on(reading):
+                    return events
+                reading = self._reading
+                continue
             try:
                 data = polled.take()
             except (ProviderError, OSError) as error:
@@ -253,7 +269,9 @@ class AsyncCallSource(_SourceBase):
                 await self._release()
 
     async def _read(self, reading: Reading) -> Sequence[Event]:
-        """Read once."""
+        """Read once, or go on with what the latest read has left."""
+        if reading.more:
+            return self._gone_on(reading)
         body = self._body
         assert body is not None
         data = b""

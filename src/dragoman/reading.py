@@ -82,8 +82,10 @@ class Reading:
         "_flows",
         "_heeds_content",
         "_meter",
+        "_rest",
         "_told",
         "events",
+        "more",
         "out",
         "over",
     )
@@ -97,6 +99,9 @@ class Reading:
         """Whether events have been handed out."""
         self.over = False
         """Whether the answer is at its end: nothing more need be read."""
+        self.more = False
+        """Whether something has come that was not looked at yet: then `go_on` before the next read."""
+        self._rest = b"", 0  # where that is
         self._decoder = decoder
         self._feed = decoder.feed
         self._clocks = clocks
@@ -116,6 +121,17 @@ class Reading:
             meter.first_byte = meter.since()
         elif wait > meter.longest_gap:
             meter.longest_gap = wait
+        if self._flows or self._body_of_error is not None:
+            return self._fed(data)
+        return self._begun(data)
+
+    def go_on(self) -> Sequence[Event]:
+        """Look at what the latest read has left: the events to hand out now."""
+        data, begin = self._rest
+        self.more, self._rest = False, (b"", 0)
+        return self._fed(data[begin:]) if self._flows else self._begun(data, begin)
+
+    def _fed(self, data: bytes) -> Sequence[Event]:
         events = self._feed(data)
         if events:
             if self._heeds_content:
@@ -127,6 +143,19 @@ class Reading:
             if self._body_of_error >= ERROR_BODY_LIMIT:
                 return self._ended(self._decoder.close())
         return self._weighed(events)
+
+    def _begun(self, data: bytes, begin: int = 0) -> Sequence[Event]:
+        """Before there is content, event by event: the first of it does not wait until what came with it has been looked at."""
+        events: Sequence[Event] = ()
+        while begin < len(data) and not events and not self.over:
+            end = data.find(b"\n\n", begin) + 2
+            if end < 2:  # the rest of it is no whole event
+                end = len(data)
+            events = self._fed(data[begin:end])
+            begin = end
+        if begin < len(data) and not self.over:
+            self.more, self._rest = True, (data, begin)
+        return events
 
     def end(self, error: ProviderError | None) -> Sequence[Event]:
         """The wait has come to the end of the body, or reading failed: the events to hand out now."""
