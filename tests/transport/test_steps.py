@@ -16,6 +16,7 @@ import dragoman.testing.scenarios
 import dragoman.transport
 import dragoman.transport.direct.socket_connection
 import dragoman.transport.network
+import dragoman.transport.threads
 from dragoman.local.server import LocalServer
 from dragoman.testing import Answer, Gate, Wait, WireServer
 from dragoman.transport import LONGEST_WAIT, Transport, wait_in_steps
@@ -38,9 +39,9 @@ def _short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 def opens_after(gate: Gate, looks: int) -> Iterator[Callable[[], float]]:
     """A clock that opens a gate, at which the server waits, when it was looked at so many times meanwhile. Gives up after `PATIENCE`."""
     seen = 0
-    waits = Event()
+    waits, late = Event(), Event()
     watch = Thread(target=lambda: (gate.reached(), waits.set()))
-    patience = Timer(PATIENCE, gate.open)
+    patience = Timer(PATIENCE, lambda: (late.set(), gate.open()))
 
     def now() -> float:
         nonlocal seen
@@ -54,6 +55,7 @@ def opens_after(gate: Gate, looks: int) -> Iterator[Callable[[], float]]:
     yield now
     patience.cancel()
     watch.join()
+    assert not late.is_set()
     assert seen >= looks
 
 
@@ -114,3 +116,16 @@ def test_what_serves_until_it_is_interrupted_looks_around(serve: Callable[[], ob
 
 def serve_local() -> None:
     dragoman.cli.local.serve(model="/some.gguf", port=0, api_key="", threads=1)
+
+
+def test_a_free_connection_is_waited_for_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dragoman.transport.threads, "LONGEST_WAIT", STEP)
+    transport = HTTPX2Transport(trust_env=False, max_connections=1)
+    gate = Gate()
+    with WireServer([Answer(body=[b"x", Wait(gate)]), Answer(body=b"y")]) as server, opens_after(gate, 5) as now:
+        held = transport.send(request_to(server), running())
+        reading = Thread(target=held.read)
+        reading.start()
+        assert transport.send(request_to(server), running(now, connect=60.0)).read() == b"y"
+        reading.join()
+        transport.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -14,7 +15,7 @@ from dragoman.testing.certificate import Authority
 from dragoman.transport import Clocks
 from dragoman.transport.httpx2 import AsyncHTTPX2Transport, HTTPX2Transport
 
-from .calls import request_to, run, running
+from .calls import PATIENCE, request_to, run, running
 from .peers import connect_proxy, http2_server, socks_proxy
 
 TEXT = Answer(headers=[("content-type", "text/plain")], body=b"whole")
@@ -54,6 +55,26 @@ def fetch(library: str, *urls: str, clocks: Clocks | None = None, left_early: bo
         return bodies
 
     return run(library, main)
+
+
+def refuses_again_and_again(library: str, url: str, text: str) -> None:
+    """A transport of one connection says so at each call: none waits for what the one before has kept."""
+    if library == "threads":
+        transport = HTTPX2Transport(max_connections=1)
+        for _ in range(3):
+            with pytest.raises(ConfigError, match=text):
+                transport.send(request_to(url), running(connect=PATIENCE))
+        transport.close()
+        return
+
+    async def main() -> None:
+        transport = AsyncHTTPX2Transport(max_connections=1)
+        for _ in range(3):
+            with pytest.raises(ConfigError, match=text):
+                await transport.send(request_to(url), running(connect=PATIENCE))
+        await transport.close()
+
+    run(library, main)
 
 
 @EVERYWHERE
@@ -130,9 +151,12 @@ class TestProxy:
 
     def test_that_is_no_url_takes_no_slot(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HTTP_PROXY", "ftp://proxy.example")
-        for _ in range(2):
-            with pytest.raises(ConfigError, match="the proxy is not a URL"):
-                fetch(library, "http://api.example", max_connections=1)
+        refuses_again_and_again(library, "http://api.example", "the proxy is not a URL")
+
+    def test_certificates_that_cannot_be_loaded_take_no_slot(self, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("dragoman.transport.connecting._contexts", {})
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+        refuses_again_and_again(library, "https://127.0.0.1:1", "the trusted certificates cannot be loaded")
 
     def test_that_stalls_is_a_connect_timeout(self, library: str) -> None:
         with WireServer(Answer(before=[Stall()])) as proxy:

@@ -104,7 +104,7 @@ class LoopConnections:
                     fresh = True
                 else:
                     return AsyncPooledResponse(lease, call, target.where)
-        except BaseException:
+        except BaseException:  # the task is being cancelled, too
             call.release()
             raise
 
@@ -124,7 +124,12 @@ class LoopConnections:
         call.progress.proxy = self._ways.proxy(key)
         if here.slots is not None:
             await call.wait(here.slots.acquire)
-        pooled, closing = here.connections.take(key, fresh=fresh)
+        try:
+            pooled, closing = here.connections.take(key, fresh=fresh)
+        except BaseException:  # certificates that cannot be loaded, say: the slot is free for another call
+            if here.slots is not None:
+                here.slots.release()
+            raise
 
         async def back(finished: bool, owner: LoopConnections = self) -> None:
             del owner  # which lives as long as its answers: it closes what is left when it goes
@@ -135,7 +140,7 @@ class LoopConnections:
         try:
             await _close(closing)
             return await lease_from_pool(pooled.pool, sent, call, back)
-        except BaseException:
+        except BaseException:  # the task is being cancelled, too: who knows how far the request has come
             with anyio.CancelScope(shield=True):
                 await back(False)
             raise

@@ -209,7 +209,7 @@ class ClockedStream(httpcore2.NetworkStream):
             call.timed_out()
             self.close()
             raise
-        except BaseException:
+        except BaseException:  # an interrupt, too: the handshake has begun, so the connection is good for nothing else
             self.close()
             raise
         finally:
@@ -335,7 +335,7 @@ class ClockedBackend(httpcore2.NetworkBackend):
                 call.timed_out()
                 raise httpcore2.ConnectTimeout("connect")
             return _register(ClockedStream(connecting.result()))
-        except BaseException:
+        except BaseException:  # an interrupt, too: whoever connects closes what nobody waits for
             connecting.leave()
             raise
 

@@ -9,7 +9,7 @@ from weakref import finalize
 
 import httpcore2
 
-from dragoman.transport import Clocks
+from dragoman.transport import LONGEST_WAIT, Clocks
 from dragoman.transport.client_exchange import lease_from_client
 from dragoman.transport.connecting import Target, Ways, pool_request
 from dragoman.transport.exchange import Lease, PooledResponse, lease_from_pool
@@ -42,7 +42,8 @@ class _Slots:
                 call.clocks.on_abort(self._wake)
             while self._free <= 0:
                 seconds = call.limit()
-                if not self._changed.wait(seconds) and self._free <= 0:
+                longer = seconds is None or seconds > LONGEST_WAIT
+                if not self._changed.wait(LONGEST_WAIT if longer else seconds) and self._free <= 0 and not longer:
                     call.timed_out()
                     raise httpcore2.PoolTimeout("no free connection")
             call.limit()
@@ -93,7 +94,7 @@ class ThreadConnections:
                     fresh = True
                 else:
                     return PooledResponse(lease, call, target.where)
-        except BaseException:
+        except BaseException:  # an interrupt, too: the slot is free for another call
             call.release()
             self._slots.give_back()
             raise
@@ -117,7 +118,7 @@ class ThreadConnections:
 
         try:
             return lease_from_pool(pooled.pool, pool_request(request, target, {"trace": call.trace}), call, back)
-        except BaseException:
+        except BaseException:  # an interrupt, too: who knows how far the request has come
             _close(self._connections.give_back(pooled, usable=False))
             raise
 

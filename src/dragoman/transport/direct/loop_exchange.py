@@ -71,7 +71,7 @@ class LoopExchange:
             self._unpacker = unpacker_for(self._answer.headers)
         except Fault as error:
             raise self._failed(error) from _cause(error)
-        except BaseException:
+        except BaseException:  # the task is being cancelled, too: half a call is on the connection
             self._let_go(finished=False)
             raise
         self.status, self.headers = self._answer.status, self._answer.headers
@@ -95,7 +95,7 @@ class LoopExchange:
             context = context_for(self._options) if key[0] else None
             self._clocks.reconnect()  # loading certificates, and this package, is not the network's time
             connection = await self._open(context)
-        except BaseException:
+        except BaseException:  # the task is being cancelled, too: its place in the pool is free for another call
             pool.drop()
             raise
         pool.opened(connection)

@@ -218,7 +218,7 @@ def connected(key: Key, context: ssl.SSLContext | None, clocks: Clocks) -> Socke
         if not finished or dialing.timed_out:
             raise clocks.expired(phase)
         connection = SocketConnection(key, dialing.result())
-    except BaseException:
+    except BaseException:  # an interrupt, too: whoever dials closes what nobody waits for
         dialing.leave()
         raise
     if context is not None:
@@ -230,7 +230,7 @@ def connected(key: Key, context: ssl.SSLContext | None, clocks: Clocks) -> Socke
             if connection.expired is not None and not clocks.aborted:
                 raise clocks.expired(connection.expired) from None
             raise
-        except BaseException:
+        except BaseException:  # an interrupt in the handshake, too
             connection.close()
             raise
     return connection

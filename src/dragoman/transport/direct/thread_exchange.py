@@ -97,7 +97,7 @@ class ThreadExchange:
             self._unpacker = unpacker_for(self._answer.headers)
         except Fault as error:
             raise self._failed(error) from _cause(error)
-        except BaseException:
+        except BaseException:  # an interrupt, too: half a call is on the connection
             self._let_go(finished=False)
             raise
         self.status, self.headers = self._answer.status, self._answer.headers
@@ -121,7 +121,7 @@ class ThreadExchange:
             context = context_for(self._options) if key[0] else None
             self._clocks.reconnect()  # loading certificates, and this package, is not the network's time
             connection = connected(key, context, self._clocks)
-        except BaseException:
+        except BaseException:  # an interrupt, too: its place in the pool is free for another call
             pool.drop()
             raise
         pool.opened(connection)
