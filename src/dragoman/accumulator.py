@@ -55,11 +55,11 @@ _DELTAS: dict[type[Event], tuple[type[Block], ...]] = {
 """Which block each delta fits."""
 
 
-_PIECES: tuple[tuple[tuple[type[Block], ...], type[Event]], ...] = (
-    ((Text, Refusal, Audio), TextDelta),
-    ((Thinking,), ThinkingDelta),
-    ((ToolUse, ServerToolUse), ToolInputDelta),
-)
+_PIECES: dict[type[Block], type[Event]] = {
+    **dict.fromkeys((Text, Refusal, Audio), TextDelta),
+    Thinking: ThinkingDelta,
+    **dict.fromkeys((ToolUse, ServerToolUse), ToolInputDelta),
+}
 """Which delta brings the pieces of which block."""
 
 
@@ -71,7 +71,7 @@ class _Entry:
     def __init__(self, start: Block) -> None:
         self.start = start
         self.done: Block | None = None
-        self.takes: type[Event] | None = next((delta for kind, delta in _PIECES if isinstance(start, kind)), None)
+        self.takes: type[Event] | None = _PIECES.get(type(start))
         """The delta that brings more of this block, while it is open."""
         self.fragments = Fragments()
         self.signature: list[str] = []
@@ -111,7 +111,7 @@ class Accumulator:
     """
 
     def __init__(self) -> None:
-        self.usage = Usage()
+        self._usage: Usage | None = None
         self.stop: StopReason | None = None
         self.raw_stop = ""
         self.error: ProviderError | None = None
@@ -121,6 +121,11 @@ class Accumulator:
         self._notices: list[Notice] = []
         self._attempts = 1
         self._over = False
+
+    @property
+    def usage(self) -> Usage:
+        """The usage so far."""
+        return self._usage or Usage()
 
     def push(self, event: Event) -> None:
         """Take the next event.
@@ -148,52 +153,51 @@ class Accumulator:
             entry.fragments.join()
 
     def _push(self, event: Event) -> None:
-        match event:
-            case BlockStart(index, block):
-                if index != len(self._entries):
-                    raise ProtocolError(f"block_start {index} out of order: the next index is {len(self._entries)}")
-                self._entries[index] = _Entry(block)
-            case BlockStop(index, block):
-                entry = self._entries.get(index)
-                if entry is None or entry.done is not None:
-                    raise ProtocolError(f"block_stop for block {index}, which is not open")
-                entry.done = block if block is not None else entry.block(stopped=True)
-                entry.takes = None
-                entry.fragments = Fragments()
-            case SignatureDelta(_, signature):
-                self._open(event).signature.append(signature)
-            case CitationDelta(_, citation):
-                self._open(event).citations.append(citation)
-            case UsageUpdate(usage):
-                self.usage = usage
-            case Notice():
-                self._notices.append(event)
-            case MessageStart():
-                if self._start is not None:
-                    raise ProtocolError("a second message_start")
-                self._start = event
-                self.usage = event.usage or self.usage
-            case Retrying(attempt):
-                self._attempts = attempt + 1
-            case MessageStop():
-                self._finish(event)
-                for entry in self._entries.values():
-                    entry.done = entry.block(stopped=False)
-                self._end = event
-            case Failed(error):
-                self._finish(event)
-                self.error = error
-                if self._start is not None:  # what this call gave: a scripted error may have been raised by an earlier one
-                    error.partial, error.usage = self.partial(), self.usage
-                raise error
-            case _:  # OpaqueEvent, and kinds still to come
-                pass
+        # by the exact class: `isinstance` of a Struct that it is not goes through ABCMeta
+        if type(event) is BlockStart:
+            if event.index != len(self._entries):
+                raise ProtocolError(f"block_start {event.index} out of order: the next index is {len(self._entries)}")
+            self._entries[event.index] = _Entry(event.block)
+        elif type(event) is BlockStop:
+            entry = self._entries.get(event.index)
+            if entry is None or entry.done is not None:
+                raise ProtocolError(f"block_stop for block {event.index}, which is not open")
+            entry.done = event.block if event.block is not None else entry.block(stopped=True)
+            entry.takes = None
+            entry.fragments = Fragments()
+        elif type(event) is MessageStart:
+            if self._start is not None:
+                raise ProtocolError("a second message_start")
+            self._start = event
+            self._usage = event.usage or self._usage
+        elif type(event) is SignatureDelta:
+            self._open(event).signature.append(event.signature)
+        elif type(event) is CitationDelta:
+            self._open(event).citations.append(event.citation)
+        elif type(event) is UsageUpdate:
+            self._usage = event.usage
+        elif type(event) is MessageStop:
+            self._finish(event)
+            for entry in self._entries.values():
+                entry.done = entry.block(stopped=False)
+            self._end = event
+        elif type(event) is Failed:
+            self._finish(event)
+            self.error = error = event.error
+            if self._start is not None:  # what this call gave: a scripted error may have been raised by an earlier one
+                error.partial, error.usage = self.partial(), self.usage
+            raise error
+        elif type(event) is Notice:
+            self._notices.append(event)
+        elif type(event) is Retrying:
+            self._attempts = event.attempt + 1
+        # else OpaqueEvent, and kinds still to come
 
     def _finish(self, event: MessageStop | Failed) -> None:
         self._over = True
         self.stop = event.stop
         self.raw_stop = event.raw_stop
-        self.usage = event.usage or self.usage
+        self._usage = event.usage or self._usage
 
     def _open(self, event: TextDelta | ThinkingDelta | ToolInputDelta | SignatureDelta | CitationDelta) -> _Entry:
         entry = self._entries.get(event.index)

@@ -7,6 +7,7 @@ and leaves the rest to a `Call`, whose steps the drivers in `driver.py` carry ou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 from urllib.parse import urlsplit
 
@@ -167,13 +168,13 @@ class HTTPProvider(ProviderBase):
         _check_request(request)
         from dragoman.history import local_problems, problems, required
 
+        if self.validate == "error" and not local_problems(request, self.wire):
+            return  # nothing that is required is missing either
         missing = required(request, self.label)
         if missing:
             raise InvalidInputError(missing, missing[0].message)
         if self.validate == "error":
-            found = local_problems(request, self.wire)
-            if found:
-                raise InvalidInputError(problems(request, self.wire))
+            raise InvalidInputError(problems(request, self.wire))
 
     def http_request(self, request: Request, *, stream: bool = True) -> HTTPRequest:
         """What would be sent for this request, without credentials: for a look before sending. Raises InvalidInputError."""
@@ -182,10 +183,7 @@ class HTTPProvider(ProviderBase):
         return self._addressed(self.wire.encode(prepared, stream=stream))
 
     def _addressed(self, encoded: HTTPRequest) -> HTTPRequest:
-        from dragoman import __version__
-
-        headers = {"user-agent": f"dragoman/{__version__}", **encoded.headers}
-        return replace(encoded, base_url=self.base_url, headers=headers)
+        return replace(encoded, base_url=self.base_url, headers={"user-agent": _user_agent(), **encoded.headers})
 
     def _prepare_call(
         self, request: Request, *, stream: bool, timeouts: Timeouts | None, retry: RetryPolicy | None
@@ -314,6 +312,13 @@ class HTTPProvider(ProviderBase):
         while events := await source.pull():
             _raise_failure(events)
         return value.result
+
+
+@cache
+def _user_agent() -> str:
+    from dragoman import __version__
+
+    return f"dragoman/{__version__}"
 
 
 def _check_request(request: object) -> None:

@@ -7,10 +7,11 @@ quotes what may hold a key.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from dragoman.auth import concealed
 from dragoman.errors import ConfigError
@@ -59,14 +60,19 @@ class Defaults(Value, frozen=True, kw_only=True):
             if getattr(request, name) is None and getattr(self, name) is not None:
                 changes[name] = getattr(self, name)
         if self.stop_sequences and not request.stop_sequences:
-            changes["stop_sequences"] = self.stop_sequences
+            changes["stop_sequences"] = list(self.stop_sequences)
         if self.betas and not isinstance(request.betas, str):  # which validation names
             changes["betas"] = [*self.betas, *(beta for beta in request.betas if beta not in self.betas)]
         if self.headers:
             changes["extra_headers"] = {**self.headers, **request.extra_headers}
         if self.extra_body:
             changes["extra_body"] = {**self.extra_body, **request.extra_body}
-        return replace(request, **changes) if changes else request
+        if not changes:
+            return request
+        filled = copy(request)  # `replace` would copy every list and dict once more
+        for name, value in changes.items():
+            force_setattr(filled, name, value)
+        return filled
 
 
 _Test: TypeAlias = Callable[[Any], bool]

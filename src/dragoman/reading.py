@@ -147,12 +147,12 @@ class Reading:
 
     def _begun(self, data: bytes, begin: int = 0) -> Sequence[Event]:
         """Before there is content, event by event: the first of it does not wait until what came with it has been looked at."""
-        events: Sequence[Event] = ()
-        while begin < len(data) and not events and not self.over:
+        events: list[Event] = []
+        while begin < len(data) and not self._flows and not self.over:
             end = data.find(b"\n\n", begin) + 2
             if end < 2:  # the rest of it is no whole event
                 end = len(data)
-            events = self._fed(data[begin:end])
+            events += self._fed(data[begin:end])
             begin = end
         if begin < len(data) and not self.over:
             self.more, self._rest = True, (data, begin)
@@ -179,7 +179,7 @@ class Reading:
         if not events:
             return events
         meter = self._meter
-        if meter.first_content is None and any(is_content(event) for event in events):
+        if meter.first_content is None and any(map(is_content, events)):
             meter.first_content = meter.since()
         self.over = type(events[-1]) in TERMINAL
         if self.over:
@@ -187,7 +187,7 @@ class Reading:
             return ()
         if not self.out:
             self.events += events
-            if not any(type(event) is BlockStart for event in events):
+            if BlockStart not in map(type, events):
                 return ()
             self.out = True
             events, self.events = self._told(self.events), []

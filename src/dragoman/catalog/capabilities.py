@@ -138,7 +138,9 @@ def rules(model_id: str) -> ModelRules:
 
     The exact id, else the longest known id that it continues at a separator, else the newest model of its line, else no rules.
     """
-    return _current().rules(model_id)
+    snapshot = _snapshot
+    row = None if snapshot is None else snapshot.found.get(model_id)  # as nearly always
+    return _current().rules(model_id) if row is None else row
 
 
 def known() -> list[ModelRules]:

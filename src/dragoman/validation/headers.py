@@ -46,7 +46,9 @@ def sent_version(request: Request, default: str) -> str:
 
 def sent_betas(request: Request, wires: Sequence[str] = ()) -> list[str]:
     """All betas that are sent but those that the encoder adds: the wire's, the request's, and those of its `extra_headers`."""
-    given = (*wires, *request.betas, *_values(request, "anthropic-beta"))
+    given = (*wires, *request.betas)
+    if request.extra_headers:
+        given = (*given, *_values(request, "anthropic-beta"))
     return [part.strip() for beta in given for part in beta.split(",")]
 
 

@@ -31,8 +31,9 @@ def check_settings(request: Request, rules: ModelRules, *, api_version: str, bet
     """Append what is wrong with the parameters for the Messages API of this version, with these betas on."""
     mode, budget, clamp = _thinking(request)
     max_tokens = _check_max_tokens(request, rules, betas, out)
-    _check_budget(max_tokens, rules, betas, mode, budget, clamp, out)
-    _check_thinking(rules, mode, out)
+    if mode:
+        _check_budget(max_tokens, rules, betas, mode, budget, clamp, out)
+        _check_thinking(rules, mode, out)
     _check_effort(request, rules, mode, out)
     _check_sampling(request, rules, mode, api_version, out)
     _check_forced_tool(request, rules, mode, out)
@@ -45,14 +46,12 @@ def check_settings(request: Request, rules: ModelRules, *, api_version: str, bet
             out.append(
                 Problem(f"stop_sequences[{i}]", "stop_sequence", "is empty or only white space", "give at least one other character")
             )
-    user_id: object = request.metadata.get("user_id")
-    if user_id is not None and not isinstance(user_id, str):
-        out.append(Problem("metadata.user_id", "metadata", "is no string", "give it as a string"))
-    out.extend(
-        Problem(f"metadata.{key}", "metadata", "the Messages API knows only `user_id`", "keep other facts in `trace`")
-        for key in request.metadata
-        if key != "user_id"
-    )
+    for key, value in request.metadata.items():
+        if key != "user_id":
+            text = "the Messages API knows only `user_id`"
+            out.append(Problem(f"metadata.{key}", "metadata", text, "keep other facts in `trace`"))
+        elif value is not None and not isinstance(value, str):
+            out.append(Problem("metadata.user_id", "metadata", "is no string", "give it as a string"))
 
 
 def _thinking(request: Request) -> tuple[str, int | None, bool]:
@@ -81,8 +80,7 @@ def _check_max_tokens(request: Request, rules: ModelRules, betas: Sequence[str],
         return None
     if given < 0:
         out.append(Problem(path, "max_tokens", f"{given} is negative", "give 1 or more; 0 only fills the prompt cache"))
-    long_output = any(beta.startswith(_LONG_OUTPUT) for beta in betas)
-    if rules.max_output is not None and given > rules.max_output and not long_output:
+    if rules.max_output is not None and given > rules.max_output and not any(beta.startswith(_LONG_OUTPUT) for beta in betas):
         text = f"{given} is more than the {rules.max_output} tokens that {rules.id} can write"
         out.append(Problem(path, "max_tokens", text, "lower it, or leave it out"))
     return given
@@ -148,6 +146,8 @@ _RANGES = {"temperature": (0.0, 1.0), "top_p": (0.0, 1.0), "top_k": (0.0, math.i
 
 def _check_sampling(request: Request, rules: ModelRules, mode: str, api_version: str, out: list[Problem]) -> None:
     body = request.extra_body
+    if request.temperature is None and request.top_p is None and request.top_k is None and not body:
+        return
     fields = {"temperature": request.temperature, "top_p": request.top_p, "top_k": request.top_k}
     given = {name: body.get(name) if value is None else value for name, value in fields.items()}
     given = {name: value for name, value in given.items() if value is not None}

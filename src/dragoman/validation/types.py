@@ -9,7 +9,7 @@ derives from. The first look also tells which rare things are there at all, so n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeGuard, cast, get_args, get_origin
@@ -128,7 +128,7 @@ class Look:
 
     def settings(self, request: Request) -> bool:
         """Whether all but the messages is of the annotations' very types."""
-        return self._fields(request, _SETTINGS)
+        return self._fields(request, _doubtful(tuple(map(type, _values(request)))))
 
     def message(self, message: Message) -> bool:
         """The same of a message and all that it holds."""
@@ -174,6 +174,15 @@ class Look:
 
 
 _SETTINGS = tuple(field for field in _plan(Request) if field.name != "messages")
+_values = attrgetter(*(field.name for field in _SETTINGS))
+
+
+@lru_cache(maxsize=256)  # requests of one program are of few shapes
+def _doubtful(kinds: tuple[type, ...]) -> tuple[_Field, ...]:
+    """The settings of which the types of all their values do not tell yet whether they are right."""
+    return tuple(field for field, kind in zip(_SETTINGS, kinds, strict=True) if kind not in field.plain)
+
+
 _MESSAGE = _Spec(classes=(Message,))
 _BLOCK = _Spec(classes=BLOCKS)
 _ORIGIN = _Spec(classes=(Origin,))

@@ -80,7 +80,7 @@ class AnswerDecoder(ABC):
         self.status = status
         self.headers = lower_headers(headers)
         self.request_id = self._header_request_id()
-        self.usage = Usage()
+        self._usage_so_far: Usage | None = None
         self._sse = SSEParser()
         self._form: Form = self._form_of_headers()
         self._buffered = bytearray()
@@ -88,6 +88,15 @@ class AnswerDecoder(ABC):
         self._started = False
         self._ended = False
         self._out: list[Event] = []
+
+    @property
+    def usage(self) -> Usage:
+        """The usage so far."""
+        return self._usage_so_far or Usage()
+
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        self._usage_so_far = usage
 
     @property
     def rate_limits(self) -> RateLimits | None:

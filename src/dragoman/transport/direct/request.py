@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -24,8 +25,8 @@ Key: TypeAlias = tuple[bool, str, int]
 """What a connection is good for: TLS or not, host, port."""
 
 _METHOD = re.compile(r"[A-Z]+")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?\r\n")
+_HEADERS = re.compile(rf"(?:{_HEADER.pattern})*")
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 _QUERY_SAFE = _PATH_SAFE + "?[]"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -50,8 +51,7 @@ class Outgoing:
         if not _METHOD.fullmatch(request.method) or request.method == "CONNECT":
             raise ConfigError(f"the method {request.method!r} cannot be sent: it must be upper-case letters, and not CONNECT")
         to = _destination(request.url)
-        lines = [f"{request.method} {to.target} HTTP/1.1", *_headers(request, to)]
-        head = "\r\n".join([*lines, "", ""]).encode("ascii")
+        head = f"{request.method} {to.target} HTTP/1.1\r\n{_headers(request, to)}\r\n".encode("ascii")
         return cls(to.key, to.where, head, request.body, request.method == "HEAD")
 
     def __repr__(self) -> str:
@@ -92,27 +92,42 @@ def _destination(url: str) -> _Destination:
     return _Destination((parts.scheme == "https", host, port), f"{bracketed}:{port}", authority, target, login)
 
 
-def _headers(request: HTTPRequest, to: _Destination) -> list[str]:
-    given: dict[str, str] = {}
-    for name, value in request.headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-            raise ConfigError(f"the header {name!r} cannot be sent: it has a line break, an outer space or a character beyond ASCII")
-        given[name.lower()] = value
+def _headers(request: HTTPRequest, to: _Destination) -> str:
+    """The lines of the head, each with its end. Raises ConfigError, from where no local variable shows a key."""
+    given = {name.lower(): value for name, value in request.headers.items()}
+    length = str(len(request.body))
+    if (unsendable := _unsendable(request.headers)) is not None:
+        raise ConfigError(f"the header {unsendable!r} cannot be sent: it has a line break, an outer space or a character beyond ASCII")
     if "transfer-encoding" in given:
         raise ConfigError("the header 'transfer-encoding' cannot be sent: the body goes out whole, with its length")
-    length = str(len(request.body))
     if given.get("content-length", length) != length:
         raise ConfigError(f"the header 'content-length' does not fit the body of {length} bytes: leave it out")
-    lines = [] if "host" in given else [f"host: {to.authority}"]
-    lines += [f"{name}: {value}" for name, value in request.headers.items()]
+    text = _lines(request.headers)
+    if "host" not in given:
+        text = f"host: {to.authority}\r\n{text}"
     if "content-length" not in given and (request.body or request.method in ("POST", "PUT", "PATCH")):
-        lines.append(f"content-length: {length}")
+        text += f"content-length: {length}\r\n"
     if "accept-encoding" not in given:
         streams = given.get("accept", "").startswith("text/event-stream")
-        lines.append(f"accept-encoding: {'identity' if streams else _ENCODINGS}")
+        text += f"accept-encoding: {'identity' if streams else _ENCODINGS}\r\n"
     if to.login and "authorization" not in given:
-        lines.append(f"authorization: Basic {to.login}")
-    return lines
+        text += f"authorization: Basic {to.login}\r\n"
+    return text
+
+
+def _lines(headers: Mapping[str, str]) -> str:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+
+
+def _unsendable(headers: Mapping[str, str]) -> str | None:
+    """The name of the first header that could break out of its line, or that not everybody reads alike; None if there is none.
+
+    All are looked at at once: text of this form, with so many line ends and no colon in a name, can be read in one way only.
+    """
+    lines = _lines(headers)
+    if _HEADERS.fullmatch(lines) and lines.count("\n") == len(headers) and ":" not in "".join(headers):
+        return None
+    return next(name for name, value in headers.items() if ":" in name or not _HEADER.fullmatch(_lines({name: value})))
 
 
 def _ascii_host(host: str) -> str:

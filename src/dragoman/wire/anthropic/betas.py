@@ -72,6 +72,8 @@ def beta_header(given: Iterable[str], features: Iterable[str]) -> str:
 
 def body_features(body: Mapping[str, Any]) -> list[str]:
     """The features that a body's parameters and tools use, those of the messages excepted."""
+    if _FEATURED.isdisjoint(body):
+        return []
     features = [str(as_object(tool).get("type")) for tool in as_list(body.get("tools"))]
     features += [name for name in _PARAMETERS if body.get(name)]
     if body.get("speed") == "fast":
@@ -88,6 +90,8 @@ def body_features(body: Mapping[str, Any]) -> list[str]:
 
 
 _PARAMETERS = ("billing_policy", "compaction", "fallback_credit_token", "fallbacks", "mcp_servers", "output_format", "thread")
+_FEATURED = frozenset({*_PARAMETERS, "tools", "speed", "context_management", "thinking", "output_config"})
+"""The keys that `body_features` reads."""
 
 
 def content_features(block: Mapping[str, Any]) -> list[str]:

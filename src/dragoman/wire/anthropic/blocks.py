@@ -33,7 +33,7 @@ from dragoman.message import (
 )
 from dragoman.wire.json_values import is_list, is_object
 
-__all__ = ["SERVER_RESULTS", "WIRE", "block_of", "cache_of", "is_server_side"]
+__all__ = ["SERVER_RESULTS", "SERVER_SIDE", "WIRE", "block_of", "cache_of"]
 
 WIRE = "anthropic"
 
@@ -51,6 +51,9 @@ SERVER_RESULTS = frozenset(
 )
 """Wire types that are a `ServerToolResult`."""
 
+SERVER_SIDE: frozenset[type[Block]] = frozenset({ServerToolUse, ServerToolResult})
+"""The blocks that show that the provider ran something itself."""
+
 
 class _Misfit(Exception):  # never leaves this file
     """A known key has a shape of its own: keep the block whole."""
@@ -66,11 +69,6 @@ def block_of(data: dict[str, Any]) -> Block:
         except _Misfit:
             pass
     return Opaque(data, wire=WIRE)
-
-
-def is_server_side(block: Block) -> bool:
-    """Whether a block shows that the provider ran something itself."""
-    return isinstance(block, ServerToolUse | ServerToolResult)
 
 
 # ---- reading keys

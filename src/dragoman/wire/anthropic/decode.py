@@ -41,7 +41,7 @@ from dragoman.message import (
 )
 from dragoman.request import ProviderTool, Request
 from dragoman.response import RateLimits, StopDetails, StopReason
-from dragoman.wire.anthropic.blocks import WIRE, block_of, is_server_side
+from dragoman.wire.anthropic.blocks import SERVER_SIDE, WIRE, block_of
 from dragoman.wire.anthropic.errors import decode_error, rate_limits, stream_error
 from dragoman.wire.anthropic.pieces import BlockDelta, OpenBlock, frequent
 from dragoman.wire.anthropic.usage import WireUsage
@@ -120,14 +120,15 @@ class AnthropicDecoder(AnswerDecoder):
 
     def feed(self, data: bytes) -> list[Event]:
         """Events that these bytes complete. One more piece of an open block, alone in its read, takes the shortest way."""
-        if self._form == "stream" and not self._ended and self._stop is None and (one := self._sse.one(data)) is not None:
+        blocks = self._open
+        if blocks and self._form == "stream" and not self._ended and self._stop is None and (one := self._sse.one(data)) is not None:
             try:
                 frame = frequent(one[1])
             except (msgspec.MsgspecError, RecursionError):
                 pass
             else:
                 if type(frame) is BlockDelta:
-                    block, delta = self._open.get(frame.index), frame.delta
+                    block, delta = blocks.get(frame.index), frame.delta
                     if block is not None and delta.__class__ is block.fits and not block.held and (piece := delta.piece):
                         pieces = block.fragments.pieces
                         pieces.append(piece)
@@ -141,6 +142,11 @@ class AnthropicDecoder(AnswerDecoder):
         out = self._out.append
         blocks = self._open
         for event, data in frames:
+            if not blocks:  # what comes between two blocks is rare, and a decoding that fails costs as much as ten
+                self._rare_frame(data, event, last=False)
+                if self._ended:
+                    return
+                continue
             try:
                 frame = frequent(data)
             except (msgspec.MsgspecError, RecursionError):
@@ -304,34 +310,40 @@ class AnthropicDecoder(AnswerDecoder):
             given = data["input"] if isinstance(data["input"], str) else json.dumps(data["input"], ensure_ascii=False)
             data = {**data, "input": {}}
         whole = block_of(data)
-        if given and not isinstance(whole, ToolUse | ServerToolUse):  # no call after all: kept as it came
+        kind: type = type(whole)
+        if given and kind not in (ToolUse, ServerToolUse):  # no call after all: kept as it came
             whole, given = block_of(start), ""
+            kind = type(whole)
         index = self._count
         if index >= BLOCK_LIMIT:
             raise TooManyBlocksError
         self._count += 1
         shell = whole
-        if isinstance(whole, Text):
-            shell = msgspec.structs.replace(whole, text="", citations=[])
-        elif isinstance(whole, Thinking):
-            shell = msgspec.structs.replace(whole, text="", signature="")
-        elif isinstance(whole, ToolUse | ServerToolUse):
-            identity, extra = whole.id, whole.extra
-            if not identity:
-                identity = f"call_{self._id}_{index}"
-                extra = {**extra, "dragoman": {"generated_id": True}}
-            shell = msgspec.structs.replace(whole, id=identity, input={}, extra=extra)
-        self._called = self._called or isinstance(whole, ToolUse)
-        self._server_side = self._server_side or is_server_side(whole)
-        block = OpenBlock(index, shell, start, scrub(given))
+        match whole:
+            case Text(text, citations=citations) if text or citations:
+                shell = msgspec.structs.replace(whole, text="", citations=[])
+            case Thinking(text, signature=signature) if text or signature:
+                shell = msgspec.structs.replace(whole, text="", signature="")
+            case ToolUse(id, extra=extra) | ServerToolUse(id, extra=extra) if not id:
+                id = f"call_{self._id}_{index}"
+                shell = msgspec.structs.replace(whole, id=id, extra={**extra, "dragoman": {"generated_id": True}})
+            case _:
+                pass
+        self._called = self._called or kind is ToolUse
+        self._server_side = self._server_side or kind in SERVER_SIDE
+        block = OpenBlock(index, shell, start, scrub(given) if given else "")
         self._out.append(BlockStart(index, shell))
-        if isinstance(whole, Text):
-            for citation in whole.citations:
-                self._citation(block, citation)
-            self._text(block, whole.text)
-        elif isinstance(whole, Thinking):
-            self._text(block, whole.text)
-            self._signature(block, whole.signature)
+        if shell is not whole:
+            match whole:
+                case Text(text, citations=citations):
+                    for citation in citations:
+                        self._citation(block, citation)
+                    self._text(block, text)
+                case Thinking(text, signature=signature):
+                    self._text(block, text)
+                    self._signature(block, signature)
+                case _:
+                    pass
         return block
 
     def _on_block_delta(self, frame: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ from dragoman.wire.anthropic.plain import Turn, WireBlock, unfold
 from dragoman.wire.anthropic.thinking import Settings, settle
 from dragoman.wire.anthropic.tools import write_tool_choice, write_tools
 from dragoman.wire.anthropic.turns import collapse, finished, hoisted, trim_end, write_system, write_turns
-from dragoman.wire.anthropic.writer import Writer, is_json
+from dragoman.wire.anthropic.writer import JSON_LEAVES, Writer, is_json
 from dragoman.wire.base import HTTPRequest
 from dragoman.wire.json_values import as_object, is_object
 from dragoman.wire.settled import settled
@@ -73,9 +73,11 @@ def encode(
         if stream:
             body["stream"] = True
         _add_extra_body(w, request, body, request.extra_body)
-        http = _http(w, request, body, MESSAGES_PATH, api_version, betas, "text/event-stream" if stream else "application/json")
-    effort = as_object(body.get("output_config")).get("effort")
-    return msgspec.structs.replace(http, settled=settled(request, body, max_tokens="max_tokens", effort=effort, stop="stop_sequences"))
+        headers = _headers(w, request, body, api_version, betas, "text/event-stream" if stream else "application/json")
+        data = _bytes(w, request, body)
+        effort = as_object(body.get("output_config")).get("effort")
+        sent = settled(request, body, max_tokens="max_tokens", effort=effort, stop="stop_sequences")
+        return HTTPRequest(path=MESSAGES_PATH, headers=headers, body=data, notices=w.notices(), settled=sent)
 
 
 def encode_count(
@@ -86,7 +88,8 @@ def encode_count(
         w, body = _body(request, label, max_tokens)
         _add_extra_body(w, request, body, {key: value for key, value in request.extra_body.items() if key in COUNTED})
         body = {key: value for key, value in body.items() if key in COUNTED}
-        return _http(w, request, body, COUNT_PATH, api_version, betas, "application/json")
+        headers = _headers(w, request, body, api_version, betas, "application/json")
+        return HTTPRequest(path=COUNT_PATH, headers=headers, body=_bytes(w, request, body), notices=w.notices())
 
 
 class _Typed:
@@ -111,14 +114,6 @@ class _Typed:
             found = wrong_types(self._request)
             if found:
                 raise InvalidInputError(found) from error
-
-
-def _http(w: Writer, request: Request, body: WireBlock, path: str, api_version: str, betas: Sequence[str], accept: str) -> HTTPRequest:
-    headers = _headers(w, request, body, api_version, betas, accept)
-    data = _bytes(w, request, body)
-    if w.problems:
-        raise InvalidInputError(w.problems)
-    return HTTPRequest(path=path, headers=headers, body=data, notices=w.notices())
 
 
 # ---- the body
@@ -237,19 +232,21 @@ def _add_extra_body(w: Writer, request: Request, body: WireBlock, extra: Mapping
 
 def _headers(w: Writer, request: Request, body: WireBlock, api_version: str, betas: Sequence[str], accept: str) -> dict[str, str]:
     """The protocol's headers and the caller's, who wins; all betas go into one."""
-    headers = {"accept": accept, "content-type": "application/json", "anthropic-version": api_version}
+    headers = {"accept": accept, "content-type": "application/json"}
+    own = {"anthropic-version": api_version}
     given = [*betas, *request.betas]
     for name, value in request.extra_headers.items():
         if name.lower() == "anthropic-beta":
             given.append(value)
         else:
-            headers[name.lower()] = value
+            own[name.lower()] = value
     header = beta_header(given, [*body_features(body), *w.features])
     if header:
-        headers["anthropic-beta"] = header
-    for name, value in headers.items():
+        own["anthropic-beta"] = header
+    for name, value in own.items():
         if not is_header(name, value):
             w.problem(f"extra_headers.{name!r}", "header", "has a name or value that HTTP cannot carry", HEADER_FIX)
+    headers.update(own)
     return headers
 
 
@@ -268,16 +265,18 @@ _encode = msgspec.json.Encoder(enc_hook=_as_plain).encode
 
 
 def _bytes(w: Writer, request: Request, body: WireBlock) -> bytes:
+    """The body, if nothing is wrong with anything. Raises InvalidInputError."""
     _check_json(w, request, body)
     check_inputs(w, request.messages)
+    if not w.problems:
+        try:
+            return _written(body)
+        except UnicodeEncodeError:
+            _refuse_broken_thinking(w, request)
+            check_keys(request, WIRE, w.problems)
     if w.problems:
-        return b""
-    try:
-        return _written(body)
-    except UnicodeEncodeError:
-        _refuse_broken_thinking(w, request)
-        check_keys(request, WIRE, w.problems)
-        return b"" if w.problems else _written(scrub_tree({**body, "messages": unfold(body["messages"])}))
+        raise InvalidInputError(w.problems)
+    return _written(scrub_tree({**body, "messages": unfold(body["messages"])}))
 
 
 def _written(body: WireBlock) -> bytes:
@@ -298,6 +297,8 @@ def _check_json(w: Writer, request: Request, body: WireBlock) -> None:
         if not is_json(tool, DEPTH_LIMIT + 1):
             check_json(tool, f"tools[{index}]", w.problems, DEPTH_LIMIT + 1)
     for key, value in body.items():
+        if type(value) in JSON_LEAVES:
+            continue
         is_given = value is given.get(key)
         if (is_given or key not in ("tools", "system", "messages")) and not is_json(value):
             check_json(value, f"extra_body.{key}" if is_given else key, w.problems)

@@ -48,6 +48,8 @@ def hoisted(request: Request) -> list[int]:
 def write_system(w: Writer, request: Request, positions: Sequence[int]) -> list[WireBlock]:
     """The system text: `request.system`, then the hoisted messages. One block if all parts are strings, joined by a blank line."""
     given = request.system
+    if not given and not positions:
+        return []
     parts: list[tuple[str, int, Sequence[Text]]] = [("system", 0, [Text(given)] if isinstance(given, str) else given)]
     for position in positions:
         message = request.messages[position]
