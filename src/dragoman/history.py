@@ -128,7 +128,8 @@ def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Prob
     if claude:
         betas = sent_betas(request, getattr(wire, "betas", ()))
         check_settings(request, model, api_version=api_version, betas=betas, out=out)
-    check_headers(request, out)
+    if request.extra_headers or request.betas:
+        check_headers(request, out)
     if request.metadata:
         check_json(request.metadata, "metadata", out)
     if request.output is not None:
@@ -137,7 +138,7 @@ def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Prob
         _check_body(request, out)
     if request.tools or request.tool_choice is not None:
         check_tools(request, model, dialect, out, json=json)
-    if claude:
+    if claude and (request.tools or request.output is not None):
         check_strict(request, out)
     if turns is None:
         return out, False
@@ -147,7 +148,8 @@ def _look(request: Request, wire: Wire, *, json: bool = True) -> tuple[list[Prob
         if turns.silent and not any(problem.path == "messages" for problem in out):
             text = f"{dialect.label} request requires at least one user/assistant message"
             out.append(Problem("messages", "required", text, "add a user message with text"))
-        check_marks(request, model, out, in_messages=turns.marked)
+        if turns.marked or request.tools or not isinstance(request.system, str):
+            check_marks(request, model, out, in_messages=turns.marked)
     return out, typed
 
 

@@ -57,8 +57,9 @@ class Defaults(Value, frozen=True, kw_only=True):
         if not request.model and self.model:
             changes["model"] = self.model
         for name in ("max_tokens", "temperature", "top_p", "top_k", "cache"):
-            if getattr(request, name) is None and getattr(self, name) is not None:
-                changes[name] = getattr(self, name)
+            given = getattr(self, name)
+            if given is not None and getattr(request, name) is None:
+                changes[name] = given
         if self.stop_sequences and not request.stop_sequences:
             changes["stop_sequences"] = list(self.stop_sequences)
         if self.betas and not isinstance(request.betas, str):  # which validation names

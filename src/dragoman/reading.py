@@ -17,7 +17,10 @@ from dragoman.response import Timing
 from dragoman.transport import Clocks
 from dragoman.wire.base import Decoder
 
-__all__ = ["Meter", "Reading", "is_content"]
+__all__ = ["FIRST_LOOK", "Meter", "Reading", "is_content"]
+
+FIRST_LOOK = 256
+"""Bytes that are looked at at a time until content comes, and the rest of the event in which they end."""
 
 TERMINAL = (MessageStop, Failed)
 _CONTENT = (TextDelta, ThinkingDelta, ToolInputDelta)
@@ -146,11 +149,11 @@ class Reading:
         return self._weighed(events)
 
     def _begun(self, data: bytes, begin: int = 0) -> Sequence[Event]:
-        """Before there is content, event by event: the first of it does not wait until what came with it has been looked at."""
+        """Before there is content, a few events at a time: the first of it does not wait until all that came with it was looked at."""
         events: list[Event] = []
         while begin < len(data) and not self._flows and not self.over:
-            end = data.find(b"\n\n", begin) + 2
-            if end < 2:  # the rest of it is no whole event
+            end = data.find(b"\n\n", begin + FIRST_LOOK) + 2
+            if end < 2:  # no such end, or the rest of it is no whole event
                 end = len(data)
             events += self._fed(data[begin:end])
             begin = end

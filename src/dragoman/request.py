@@ -238,7 +238,9 @@ class Request(_RequestOptions, frozen=True):
         if any(issubclass(kind, str) for kind in set(map(type, messages))):  # a long history is looked at four times as fast
             messages = [Message("user", m) if isinstance(m, str) else m for m in messages]
         force_setattr(self, "messages", messages)
-        own_list(self, "system", "tools", "stop_sequences", "betas")
+        if not isinstance(self.system, str):
+            own_list(self, "system")
+        own_list(self, "tools", "stop_sequences", "betas")
         own_dict(self, "metadata", "extra_headers", "extra_body")
 
     def replace(self, **changes: Any) -> Request:

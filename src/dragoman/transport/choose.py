@@ -28,6 +28,9 @@ Way: TypeAlias = Literal["direct", "httpx2"]
 
 log = logging.getLogger("dragoman")
 
+_KNOWN_URLS = 64
+"""URLs whose way is remembered: a provider calls few, again and again."""
+
 
 class _Chooser:
     """The rules."""
@@ -36,9 +39,19 @@ class _Chooser:
         self._read = not trust_env
         self._rules: ProxyRules | None = None
         self._told: set[tuple[str, Way]] = set()
+        self._known: dict[str, Way] = {}
 
     def way(self, url: str, *, on_asyncio: bool = True) -> Way:
         """How a request to `url` goes."""
+        known = self._known.get(url) if on_asyncio else None
+        if known is not None:
+            return known
+        way = self._choose(url, on_asyncio=on_asyncio)
+        if on_asyncio and len(self._known) < _KNOWN_URLS:
+            self._known[url] = way
+        return way
+
+    def _choose(self, url: str, *, on_asyncio: bool) -> Way:
         if not on_asyncio:
             return self._tell(url, "httpx2", "the event loop is not asyncio's")
         if not self._read:

@@ -23,7 +23,7 @@ _DATED = re.compile(r"\d{4}-\d{2}-\d{2}").fullmatch
 
 def is_header(name: str, value: str) -> bool:
     """Whether HTTP can carry this header."""
-    return _TOKEN(name) is not None and _VALUE(value) is not None
+    return _TOKEN(name) is not None and ((value.isascii() and value.isprintable()) or _VALUE(value) is not None)
 
 
 def check_headers(request: Request, out: list[Problem]) -> None:

@@ -72,6 +72,8 @@ class _Field(NamedTuple):
     """Types of which every value is right."""
     empty: frozenset[type]
     """Types of which the empty value is right."""
+    default: object
+    """What it is when nothing is said."""
 
 
 def _spec(annotation: Any) -> _Spec:
@@ -108,7 +110,7 @@ def _plan(cls: type[msgspec.Struct]) -> tuple[_Field, ...]:
         if not spec.anything:
             empty = {list: spec.item, dict: spec.value}
             kinds = frozenset({kind for kind, inner in empty.items() if inner is not None})
-            plan.append(_Field(field.name, attrgetter(field.name), spec, spec.plain, kinds))
+            plan.append(_Field(field.name, attrgetter(field.name), spec, spec.plain, kinds, field.default))
     return tuple(plan)
 
 
@@ -128,7 +130,17 @@ class Look:
 
     def settings(self, request: Request) -> bool:
         """Whether all but the messages is of the annotations' very types."""
-        return self._fields(request, _doubtful(tuple(map(type, _values(request)))))
+        values = _values(request)
+        containers, others = _doubtful(tuple(map(type, values)))
+        fits = True
+        for at in containers:
+            if values[at]:
+                fits = self._fits(values[at], _SETTINGS[at].spec) and fits
+        for at in others:
+            field = _SETTINGS[at]
+            if values[at] is not field.default:
+                fits = self._fits(values[at], field.spec) and fits
+        return fits
 
     def message(self, message: Message) -> bool:
         """The same of a message and all that it holds."""
@@ -144,7 +156,7 @@ class Look:
 
     def _fields(self, holder: Any, plan: Iterable[_Field]) -> bool:
         fits = True
-        for name, get, spec, plain, empty in plan:
+        for name, get, spec, plain, empty, _ in plan:
             held = get(holder)
             if type(held) not in plain and (type(held) not in empty or held):
                 fits = self._fits(held, spec) and fits
@@ -177,10 +189,16 @@ _SETTINGS = tuple(field for field in _plan(Request) if field.name != "messages")
 _values = attrgetter(*(field.name for field in _SETTINGS))
 
 
-@lru_cache(maxsize=256)  # requests of one program are of few shapes
-def _doubtful(kinds: tuple[type, ...]) -> tuple[_Field, ...]:
-    """The settings of which the types of all their values do not tell yet whether they are right."""
-    return tuple(field for field, kind in zip(_SETTINGS, kinds, strict=True) if kind not in field.plain)
+@lru_cache(maxsize=256)  # the requests of a program are of few shapes
+def _doubtful(kinds: tuple[type, ...]) -> tuple[Sequence[int], Sequence[int]]:
+    """The positions of the settings of which these types do not tell yet whether they are right: those that are if they are empty, and
+    the others.
+    """
+    found: tuple[list[int], list[int]] = ([], [])
+    for at, (field, kind) in enumerate(zip(_SETTINGS, kinds, strict=True)):
+        if kind not in field.plain:
+            found[kind not in field.empty].append(at)
+    return found
 
 
 _MESSAGE = _Spec(classes=(Message,))

@@ -196,8 +196,10 @@ class SSEParser:
 
     def _strip_bom(self, chunk: bytes) -> bytes:
         """Hold back what may be the start of a byte order mark; strip a whole one."""
-        start = bytes(self._buffer) + chunk
-        self._buffer.clear()
+        start = chunk
+        if self._buffer:
+            start = bytes(self._buffer) + chunk
+            self._buffer.clear()
         if len(start) < len(_BOM) and _BOM.startswith(start):
             self._buffer += start
             return b""

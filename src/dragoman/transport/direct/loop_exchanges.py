@@ -16,7 +16,7 @@ from dragoman.transport import Clocks
 from dragoman.transport.direct.loop_exchange import LoopExchange
 from dragoman.transport.direct.loop_pool import OfLoop
 from dragoman.transport.direct.options import Options
-from dragoman.transport.direct.request import Outgoing
+from dragoman.transport.direct.request import Heads
 from dragoman.wire.base import HTTPRequest
 
 __all__ = ["LoopExchanges"]
@@ -27,12 +27,13 @@ class LoopExchanges:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._heads = Heads()
         self._lock = Lock()
         self._by_loop: dict[asyncio.AbstractEventLoop, OfLoop] = {}
 
     async def send(self, request: HTTPRequest, clocks: Clocks) -> LoopExchange:
         """See `Transport.send`."""
-        outgoing = Outgoing.of(request)
+        outgoing = self._heads.of(request)
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError as error:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
@@ -19,43 +17,55 @@ from dragoman.errors import ConfigError
 from dragoman.value import Secret
 from dragoman.wire.base import HTTPRequest
 
-__all__ = ["Key", "Outgoing"]
+__all__ = ["Heads", "Key", "Outgoing"]
 
 Key: TypeAlias = tuple[bool, str, int]
 """What a connection is good for: TLS or not, host, port."""
 
 _METHOD = re.compile(r"[A-Z]+")
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?\r\n")
-_HEADERS = re.compile(rf"(?:{_HEADER.pattern})*")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 _QUERY_SAFE = _PATH_SAFE + "?[]"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ENCODINGS = "gzip, deflate"
 
 
-@dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request that can be sent. The repr shows neither head nor body: they hold keys and prompts."""
+    """A request that can be sent. The repr shows neither head nor body: they hold keys and prompts.
 
-    key: Key
-    where: str
-    """Host and port, for error texts."""
-    head: bytes
-    body: bytes
-    bodiless: bool
-    """Whether the answer has no body, whatever its head says: HEAD."""
+    `where`: host and port, for error texts. `bodiless`: the answer has no body, whatever its head says: HEAD.
+    """
 
-    @classmethod
-    def of(cls, request: HTTPRequest) -> Outgoing:
-        """Raises ConfigError for a URL, method or header that cannot be sent; it names a header but never its value."""
-        if not _METHOD.fullmatch(request.method) or request.method == "CONNECT":
-            raise ConfigError(f"the method {request.method!r} cannot be sent: it must be upper-case letters, and not CONNECT")
-        to = _destination(request.url)
-        head = f"{request.method} {to.target} HTTP/1.1\r\n{_headers(request, to)}\r\n".encode("ascii")
-        return cls(to.key, to.where, head, request.body, request.method == "HEAD")
+    __slots__ = ("bodiless", "body", "head", "key", "where")
+
+    def __init__(self, key: Key, where: str, head: bytes, body: bytes, bodiless: bool) -> None:
+        self.key = key
+        self.where = where
+        self.head = head
+        self.body = body
+        self.bodiless = bodiless
 
     def __repr__(self) -> str:
         return f"Outgoing({self.where}, {len(self.body)} bytes)"
+
+
+class Heads:
+    """Makes requests ready to be sent. The latest head is remembered: the calls of a program mostly differ in their bodies alone."""
+
+    __slots__ = ("_latest",)
+
+    def __init__(self) -> None:
+        self._latest: _Head | None = None
+
+    def of(self, request: HTTPRequest) -> Outgoing:
+        """Raises ConfigError for a URL, method or header that cannot be sent; it names a header but never its value."""
+        head, method, body = self._latest, request.method, request.body
+        if head is None or head.url != request.url or head.method != method or head.headers != request.headers or head.has_length:
+            self._latest = head = _head(request)
+        with_length = not head.has_length and (body or method in ("POST", "PUT", "PATCH"))
+        end = f"content-length: {len(body)}\r\n\r\n" if with_length else "\r\n"
+        return Outgoing(head.to.key, head.to.where, (head.lines + end).encode("ascii"), body, method == "HEAD")
 
 
 class _Destination(NamedTuple):
@@ -66,6 +76,17 @@ class _Destination(NamedTuple):
     authority: str
     target: str
     login: Secret
+
+
+class _Head(NamedTuple):
+    """The lines of a head, and what they were made of. `has_length`: one of them is the caller's `content-length`; else it is missing."""
+
+    url: str
+    method: str
+    headers: dict[str, str]
+    to: _Destination
+    has_length: bool
+    lines: Secret
 
 
 @lru_cache(maxsize=64)  # a provider calls few, again and again
@@ -92,42 +113,30 @@ def _destination(url: str) -> _Destination:
     return _Destination((parts.scheme == "https", host, port), f"{bracketed}:{port}", authority, target, login)
 
 
-def _headers(request: HTTPRequest, to: _Destination) -> str:
-    """The lines of the head, each with its end. Raises ConfigError, from where no local variable shows a key."""
-    given = {name.lower(): value for name, value in request.headers.items()}
-    length = str(len(request.body))
-    if (unsendable := _unsendable(request.headers)) is not None:
-        raise ConfigError(f"the header {unsendable!r} cannot be sent: it has a line break, an outer space or a character beyond ASCII")
+def _head(request: HTTPRequest) -> _Head:
+    """Raises ConfigError, from where no local variable shows a key."""
+    method, headers = request.method, request.headers
+    if not _METHOD.fullmatch(method) or method == "CONNECT":
+        raise ConfigError(f"the method {method!r} cannot be sent: it must be upper-case letters, and not CONNECT")
+    to = _destination(request.url)
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigError(f"the header {name!r} cannot be sent: it has a line break, an outer space or a character beyond ASCII")
+    given = {name.lower(): value for name, value in headers.items()}
     if "transfer-encoding" in given:
         raise ConfigError("the header 'transfer-encoding' cannot be sent: the body goes out whole, with its length")
-    if given.get("content-length", length) != length:
-        raise ConfigError(f"the header 'content-length' does not fit the body of {length} bytes: leave it out")
-    text = _lines(request.headers)
+    if given.get("content-length", str(len(request.body))) != str(len(request.body)):
+        raise ConfigError(f"the header 'content-length' does not fit the body of {len(request.body)} bytes: leave it out")
+    lines = [f"{method} {to.target} HTTP/1.1"]
     if "host" not in given:
-        text = f"host: {to.authority}\r\n{text}"
-    if "content-length" not in given and (request.body or request.method in ("POST", "PUT", "PATCH")):
-        text += f"content-length: {length}\r\n"
+        lines.append(f"host: {to.authority}")
+    lines += [f"{name}: {value}" for name, value in headers.items()]
     if "accept-encoding" not in given:
         streams = given.get("accept", "").startswith("text/event-stream")
-        text += f"accept-encoding: {'identity' if streams else _ENCODINGS}\r\n"
+        lines.append(f"accept-encoding: {'identity' if streams else _ENCODINGS}")
     if to.login and "authorization" not in given:
-        text += f"authorization: Basic {to.login}\r\n"
-    return text
-
-
-def _lines(headers: Mapping[str, str]) -> str:
-    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-
-
-def _unsendable(headers: Mapping[str, str]) -> str | None:
-    """The name of the first header that could break out of its line, or that not everybody reads alike; None if there is none.
-
-    All are looked at at once: text of this form, with so many line ends and no colon in a name, can be read in one way only.
-    """
-    lines = _lines(headers)
-    if _HEADERS.fullmatch(lines) and lines.count("\n") == len(headers) and ":" not in "".join(headers):
-        return None
-    return next(name for name, value in headers.items() if ":" in name or not _HEADER.fullmatch(_lines({name: value})))
+        lines.append(f"authorization: Basic {to.login}")
+    return _Head(request.url, method, dict(headers), to, "content-length" in given, Secret("\r\n".join([*lines, ""])))
 
 
 def _ascii_host(host: str) -> str:

@@ -17,7 +17,7 @@ from dragoman.transport.direct.content import Unpacker, unpacker_for
 from dragoman.transport.direct.faults import ClosedHere, Fault, ReadError, RemoteProtocolError, WriteError
 from dragoman.transport.direct.options import DRAIN_LIMIT, FAREWELL, Options
 from dragoman.transport.direct.pool import Pool
-from dragoman.transport.direct.request import Outgoing
+from dragoman.transport.direct.request import Heads, Outgoing
 from dragoman.transport.direct.socket_connection import SocketConnection, Stopped, connected
 from dragoman.transport.direct.tls import context_for
 from dragoman.transport.failure import Progress, aborted, failure
@@ -31,11 +31,12 @@ class ThreadExchanges:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._heads = Heads()
         self._pool: Pool[SocketConnection] = Pool(options)
 
     def send(self, request: HTTPRequest, clocks: Clocks) -> ThreadExchange:
         """See `Transport.send`."""
-        exchange = ThreadExchange(self._pool, Outgoing.of(request), self._options, clocks)
+        exchange = ThreadExchange(self._pool, self._heads.of(request), self._options, clocks)
         exchange.send()
         return exchange
 

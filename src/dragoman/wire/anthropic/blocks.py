@@ -105,9 +105,8 @@ def _items(value: Any) -> list[dict[str, Any]]:
 def _extra(data: dict[str, Any], *known: str) -> Extra:
     """Every key without a field, and a cache mark that is not of the one shape we know."""
     rest = {key: value for key, value in data.items() if key != "type" and key not in known}
-    mark = rest.get("cache_control")
-    if mark is None or cache_of(data) is not None:
-        rest.pop("cache_control", None)
+    if "cache_control" in rest and (rest["cache_control"] is None or cache_of(data) is not None):
+        del rest["cache_control"]
     return {WIRE: rest} if rest else {}
 
 
@@ -121,6 +120,8 @@ def _extra_with_mark(data: dict[str, Any], *known: str) -> Extra:
 
 def cache_of(data: dict[str, Any]) -> CacheControl | None:
     """The cache mark of a wire object, if it has one of the shape we know."""
+    if "cache_control" not in data:
+        return None
     match data.get("cache_control"):
         case {"type": "ephemeral", "ttl": "5m" | "1h" as ttl, **rest} if not rest:
             return CacheControl(ttl)
@@ -163,6 +164,8 @@ def _source(data: dict[str, Any]) -> Source:
 
 
 def _text(data: dict[str, Any]) -> Block:
+    if len(data) == 2 and "text" in data:  # and its type: as nearly always
+        return Text(_str(data, "text"))
     return Text(_str(data, "text"), citations=_citations(data), cache=cache_of(data), extra=_extra(data, "text", "citations"))
 
 

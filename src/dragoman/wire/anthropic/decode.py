@@ -127,14 +127,15 @@ class AnthropicDecoder(AnswerDecoder):
             except (msgspec.MsgspecError, RecursionError):
                 pass
             else:
-                if type(frame) is BlockDelta:
-                    block, delta = blocks.get(frame.index), frame.delta
-                    if block is not None and delta.__class__ is block.fits and not block.held and (piece := delta.piece):
-                        pieces = block.fragments.pieces
-                        pieces.append(piece)
-                        if len(pieces) >= JOIN_EVERY:
-                            block.fragments.join()
-                        return [block.event(block.index, piece)]
+                if type(frame) is not BlockDelta:
+                    return []  # a ping
+                block, delta = blocks.get(frame.index), frame.delta
+                if block is not None and delta.__class__ is block.fits and not block.held and (piece := delta.piece):
+                    pieces = block.fragments.pieces
+                    pieces.append(piece)
+                    if len(pieces) >= JOIN_EVERY:
+                        block.fragments.join()
+                    return [block.event(block.index, piece)]
         return super().feed(data)
 
     def _frames(self, frames: list[Frame]) -> None:

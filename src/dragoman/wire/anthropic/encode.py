@@ -181,7 +181,7 @@ def _parameters(w: Writer, request: Request, settings: Settings, tools: list[Wir
         "top_p": request.top_p,
         "top_k": request.top_k,
         "stop_sequences": request.stop_sequences or None,
-        "metadata": _metadata(w, request),
+        "metadata": _metadata(w, request) if request.metadata else None,
     }
     return {key: value for key, value in values.items() if value is not None}
 
@@ -205,6 +205,8 @@ def _metadata(w: Writer, request: Request) -> WireBlock | None:
 
 def _add_extra_body(w: Writer, request: Request, body: WireBlock, extra: Mapping[str, Any]) -> None:
     """What no field holds. Standard fields win, whether to stream among them; `messages` stays last."""
+    if not extra:
+        return
     ours: WireBlock = {"stream": False, **body}
     if request.max_tokens is None and "max_tokens" in extra:
         del ours["max_tokens"]  # only our own default

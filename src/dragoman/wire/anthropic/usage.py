@@ -38,6 +38,9 @@ class WireUsage:
         """Take another usage object; the complete usage so far, or None if `usage` held nothing."""
         if not is_object(usage):
             return None
+        if not self._raw:
+            self._raw = {key: value for key, value in usage.items() if value is not None}
+            return usage_of(self._raw)
         for key, value in usage.items():
             known = self._raw.get(key)
             if is_object(value) and is_object(known):
@@ -55,10 +58,13 @@ def usage_of(raw: dict[str, Any]) -> Usage:
     for key, value in raw.items():
         if value is None:
             continue
-        if key in _COUNTS:
-            count = _count(value)
-            odd = odd or (count is not value and _odd(value))
-            if name := _COUNTS[key]:
+        name = _COUNTS.get(key)
+        if name is not None:
+            count = value
+            if type(value) is not int or value < 0:
+                count = _count(value)
+                odd = odd or _odd(value)
+            if name:
                 fields[name] = count
             else:
                 written = count
