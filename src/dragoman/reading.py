@@ -3,7 +3,7 @@
 Strategy. Nearly every read of a stream brings a few deltas: after the first content they are decoded and handed out as they are, and
 nobody else is asked. All else takes the longer way of `_weighed`: what comes before the first BlockStart is held back, so that a retried
 attempt leaves no trace, and the terminal event ends the reading; what to do then is the call's decision. Until content comes, a read is
-looked at event by event, so that the first token of a burst does not wait for the others.
+looked at a few events at a time, so that the first token of a burst does not wait for the others.
 """
 
 from __future__ import annotations

@@ -18,12 +18,14 @@ HEADER_FIX = "leave out line ends, other control characters and what is not Lati
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*").fullmatch
+_USUAL_NAMES = frozenset({"accept", "content-type", "anthropic-version", "anthropic-beta"})
 _DATED = re.compile(r"\d{4}-\d{2}-\d{2}").fullmatch
 
 
 def is_header(name: str, value: str) -> bool:
     """Whether HTTP can carry this header."""
-    return _TOKEN(name) is not None and ((value.isascii() and value.isprintable()) or _VALUE(value) is not None)
+    plain = name in _USUAL_NAMES and value.isascii() and value.isprintable()  # a tenth of what the expressions take
+    return plain or (_TOKEN(name) is not None and _VALUE(value) is not None)
 
 
 def check_headers(request: Request, out: list[Problem]) -> None:

@@ -34,8 +34,8 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 Frame: TypeAlias = tuple[bytes, bytes]
 """One event: its `event` field, `b""` if it had none, and its data (lines joined by LF)."""
 
-_ONE = re.compile(rb"event: (.*)\ndata: (.+)\n\n").fullmatch  # `.` is all but LF, and quicker than `[^\n]`
-_USUAL = re.compile(rb"(?:(?<=\n\n)|\A)event: (.*)\ndata: (.+)\n\n")
+_ONE = re.compile(rb"event: (.*+)\ndata: (.++)\n\n").fullmatch  # `.` is all but LF, and quicker than `[^\n]`
+_USUAL = re.compile(rb"(?:(?<=\n\n)|\A)event: (.*+)\ndata: (.++)\n\n")
 
 
 class EventTooLargeError(ValueError):

@@ -163,7 +163,7 @@ class Answer:
 
     def on_status(self, reason: bytes) -> None:
         self._bytes_of_headers += len(reason)
-        if not self.complete and self.fault is None and _CONTROL.search(reason):
+        if reason != b"OK" and not self.complete and self.fault is None and _CONTROL.search(reason):
             self._refuse("a control character in the status line")
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -183,9 +183,19 @@ class Answer:
             return
         status = parser.get_status_code()
         raw, self._raw_headers = self._raw_headers, []
-        headers = [(name.decode("latin-1"), value.strip(b" \t").decode("latin-1")) for name, value in raw]
-        names = [name.lower() for name, _ in headers]
-        codings = [raw[at][1].rstrip(b" ").lower() for at, name in enumerate(names) if name == "transfer-encoding"]
+        headers: list[tuple[str, str]] = []
+        codings: list[bytes] = []
+        sized = closing = False
+        for raw_name, raw_value in raw:
+            name, value = raw_name.decode("latin-1"), raw_value.strip(b" \t").decode("latin-1")
+            headers.append((name, value))
+            name = name.lower()
+            if name == "transfer-encoding":
+                codings.append(raw_value.rstrip(b" ").lower())
+            elif name == "content-length":
+                sized = True
+            elif name == "connection":
+                closing = closing or "close" in value.lower()
         # `chunked` and a tab: llhttp does not take it for chunked, others do; such a body could be read in two ways
         if parser.get_http_version() not in _VERSIONS or codings not in ([], [b"chunked"]):
             self._refuse("a version or transfer coding that was not asked for")
@@ -196,10 +206,9 @@ class Answer:
                 self._refuse("a status that cannot be")
             return
         self.status, self.headers, self.head = status, headers, True
-        closing = any(name == "connection" and "close" in headers[at][1].lower() for at, name in enumerate(names))
         self.keep_alive = parser.should_keep_alive() and not closing
         self._bytes_of_headers = 0
-        self._until_close = "content-length" not in names and not codings and status not in _BODILESS
+        self._until_close = not sized and not codings and status not in _BODILESS
         if self._bodiless:  # llhttp would wait for a body
             self.keep_alive = False
             self._end()

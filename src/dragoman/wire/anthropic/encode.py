@@ -206,6 +206,7 @@ def _metadata(w: Writer, request: Request) -> WireBlock | None:
 def _add_extra_body(w: Writer, request: Request, body: WireBlock, extra: Mapping[str, Any]) -> None:
     """What no field holds. Standard fields win, whether to stream among them; `messages` stays last."""
     if not extra:
+        body["messages"] = body.pop("messages")
         return
     ours: WireBlock = {"stream": False, **body}
     if request.max_tokens is None and "max_tokens" in extra:
@@ -234,21 +235,19 @@ def _add_extra_body(w: Writer, request: Request, body: WireBlock, extra: Mapping
 
 def _headers(w: Writer, request: Request, body: WireBlock, api_version: str, betas: Sequence[str], accept: str) -> dict[str, str]:
     """The protocol's headers and the caller's, who wins; all betas go into one."""
-    headers = {"accept": accept, "content-type": "application/json"}
-    own = {"anthropic-version": api_version}
+    headers = {"accept": accept, "content-type": "application/json", "anthropic-version": api_version}
     given = [*betas, *request.betas]
     for name, value in request.extra_headers.items():
         if name.lower() == "anthropic-beta":
             given.append(value)
         else:
-            own[name.lower()] = value
+            headers[name.lower()] = value
     header = beta_header(given, [*body_features(body), *w.features])
     if header:
-        own["anthropic-beta"] = header
-    for name, value in own.items():
+        headers["anthropic-beta"] = header
+    for name, value in headers.items():
         if not is_header(name, value):
             w.problem(f"extra_headers.{name!r}", "header", "has a name or value that HTTP cannot carry", HEADER_FIX)
-    headers.update(own)
     return headers
 
 
