@@ -53,13 +53,16 @@ class Defaults(Value, frozen=True, kw_only=True):
 
     def fill(self, request: Request) -> Request:
         """The request with these defaults. Fields of the request win."""
-        changes: dict[str, Any] = {}
+        simple = (
+            ("max_tokens", self.max_tokens, request.max_tokens),
+            ("temperature", self.temperature, request.temperature),
+            ("top_p", self.top_p, request.top_p),
+            ("top_k", self.top_k, request.top_k),
+            ("cache", self.cache, request.cache),
+        )
+        changes: dict[str, Any] = {name: ours for name, ours, given in simple if ours is not None and given is None}
         if not request.model and self.model:
             changes["model"] = self.model
-        for name in ("max_tokens", "temperature", "top_p", "top_k", "cache"):
-            given = getattr(self, name)
-            if given is not None and getattr(request, name) is None:
-                changes[name] = given
         if self.stop_sequences and not request.stop_sequences:
             changes["stop_sequences"] = list(self.stop_sequences)
         if self.betas and not isinstance(request.betas, str):  # which validation names

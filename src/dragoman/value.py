@@ -132,11 +132,12 @@ def own_list(value: msgspec.Struct, *names: str) -> None:
     """Replace each named field that is a sequence by a list of our own (for `__post_init__`)."""
     for name in names:
         given = getattr(value, name)
-        if not isinstance(given, str):
-            force_setattr(value, name, list(given))
+        if type(given) is list or not isinstance(given, str):
+            force_setattr(value, name, [*given])
 
 
 def own_dict(value: msgspec.Struct, *names: str) -> None:
     """Replace each named dict field by a shallow copy (for `__post_init__`)."""
     for name in names:
-        force_setattr(value, name, dict(getattr(value, name)))
+        given = getattr(value, name)
+        force_setattr(value, name, {**given} if type(given) is dict else dict(given))

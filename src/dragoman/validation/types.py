@@ -133,13 +133,12 @@ class Look:
         values = _values(request)
         containers, others = _doubtful(tuple(map(type, values)))
         fits = True
-        for at in containers:
+        for at, spec in containers:
             if values[at]:
-                fits = self._fits(values[at], _SETTINGS[at].spec) and fits
-        for at in others:
-            field = _SETTINGS[at]
-            if values[at] is not field.default:
-                fits = self._fits(values[at], field.spec) and fits
+                fits = self._fits(values[at], spec) and fits
+        for at, spec, default in others:
+            if values[at] is not default:
+                fits = self._fits(values[at], spec) and fits
         return fits
 
     def message(self, message: Message) -> bool:
@@ -190,15 +189,18 @@ _values = attrgetter(*(field.name for field in _SETTINGS))
 
 
 @lru_cache(maxsize=256)  # the requests of a program are of few shapes
-def _doubtful(kinds: tuple[type, ...]) -> tuple[Sequence[int], Sequence[int]]:
-    """The positions of the settings of which these types do not tell yet whether they are right: those that are if they are empty, and
-    the others.
+def _doubtful(kinds: tuple[type, ...]) -> tuple[list[tuple[int, _Spec]], list[tuple[int, _Spec, object]]]:
+    """Which settings, by position, are not known to be right by these types: those that are if they are empty, and those that are if they
+    are the default.
     """
-    found: tuple[list[int], list[int]] = ([], [])
+    containers: list[tuple[int, _Spec]] = []
+    others: list[tuple[int, _Spec, object]] = []
     for at, (field, kind) in enumerate(zip(_SETTINGS, kinds, strict=True)):
-        if kind not in field.plain:
-            found[kind not in field.empty].append(at)
-    return found
+        if kind in field.empty:
+            containers.append((at, field.spec))
+        elif kind not in field.plain:
+            others.append((at, field.spec, field.default))
+    return containers, others
 
 
 _MESSAGE = _Spec(classes=(Message,))

@@ -68,7 +68,7 @@ def encode(
     request: Request, *, stream: bool, label: str, api_version: str, betas: Sequence[str] = (), max_tokens: int | None = None
 ) -> HTTPRequest:
     """The call that asks for an answer. Raises InvalidInputError for what cannot be written."""
-    with _Typed(request):
+    try:
         w, body = _body(request, label, max_tokens)
         if stream:
             body["stream"] = True
@@ -78,42 +78,39 @@ def encode(
         effort = as_object(body.get("output_config")).get("effort")
         sent = settled(request, body, max_tokens="max_tokens", effort=effort, stop="stop_sequences")
         return HTTPRequest(path=MESSAGES_PATH, headers=headers, body=data, notices=w.notices(), settled=sent)
+    except _UNEXPECTED as error:
+        _explain(request, error)
+        raise
 
 
 def encode_count(
     request: Request, *, label: str, api_version: str, betas: Sequence[str] = (), max_tokens: int | None = None
 ) -> HTTPRequest:
     """The call that counts the input tokens of the same request."""
-    with _Typed(request):
+    try:
         w, body = _body(request, label, max_tokens)
         _add_extra_body(w, request, body, {key: value for key, value in request.extra_body.items() if key in COUNTED})
         body = {key: value for key, value in body.items() if key in COUNTED}
         headers = _headers(w, request, body, api_version, betas, "application/json")
         return HTTPRequest(path=COUNT_PATH, headers=headers, body=_bytes(w, request, body), notices=w.notices())
+    except _UNEXPECTED as error:
+        _explain(request, error)
+        raise
 
 
-class _Typed:
-    """Turns what a value of a wrong type makes of the code below, where nobody has validated, into the problem that it is; a value that
-    nests too deeply too.
-    """
+_UNEXPECTED = (AttributeError, KeyError, TypeError, RecursionError)
 
-    __slots__ = ("_request",)
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
+def _explain(request: Request, error: Exception) -> None:
+    """Raises InvalidInputError if `error` came of a value of a wrong type, where nobody has validated, or of one that nests too deeply."""
+    if isinstance(error, RecursionError):  # what may nest 500 levels deep needs as much of the caller's stack
+        text = "a value nests deeper than the stack that is left can hold"
+        raise InvalidInputError([Problem("request", "not_json", text, "call from a shallower stack, or nest less")]) from error
+    from dragoman.validation.types import wrong_types
 
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, RecursionError):  # what may nest 500 levels deep needs as much of the caller's stack
-            text = "a value nests deeper than the stack that is left can hold"
-            raise InvalidInputError([Problem("request", "not_json", text, "call from a shallower stack, or nest less")]) from error
-        if isinstance(error, AttributeError | KeyError | TypeError):
-            from dragoman.validation.types import wrong_types
-
-            found = wrong_types(self._request)
-            if found:
-                raise InvalidInputError(found) from error
+    found = wrong_types(request)
+    if found:
+        raise InvalidInputError(found) from error
 
 
 # ---- the body
