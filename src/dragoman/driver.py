@@ -144,29 +144,28 @@ class CallSource(_SourceBase):
         return self._came(reading, data)
 
     def _carry_out(self, step: Step) -> None:
+        """Any step but Emit, which is for `pull`."""
         try:
-            match step:
-                case Send(request, clocks):
-                    clocks.resume()
-                    try:
-                        self._response = response = self._transport.send(request, clocks)
-                    finally:
-                        clocks.pause()
-                    if self._aborted:  # between the answer's head and the line above
-                        response.close()
-                    self._body = iter(response)
-                    self._reply = Head(response.status, response.headers)
-                case Body(reading):
-                    self._reading = reading
-                case Release():
-                    self._release()
-                case Sleep(seconds, clocks):
-                    if isinstance(self._transport, SleepingTransport):
-                        self._transport.sleep(seconds, clocks)
-                    else:
-                        wait_in_steps(self._wake, seconds)
-                case Emit():  # `pull` does it
-                    pass
+            if type(step) is Send:
+                clocks = step.clocks
+                clocks.resume()
+                try:
+                    self._response = response = self._transport.send(step.request, clocks)
+                finally:
+                    clocks.pause()
+                if self._aborted:  # between the answer's head and the line above
+                    response.close()
+                self._body = iter(response)
+                self._reply = Head(response.status, response.headers)
+            elif type(step) is Body:
+                self._reading = step.reading
+            elif type(step) is Release:
+                self._release()
+            elif type(step) is Sleep:
+                if isinstance(self._transport, SleepingTransport):
+                    self._transport.sleep(step.seconds, step.clocks)
+                else:
+                    wait_in_steps(self._wake, step.seconds)
         except ProviderError as error:
             self._reply = error
         except OSError as error:
@@ -286,33 +285,32 @@ class AsyncCallSource(_SourceBase):
         return self._came(reading, data)
 
     async def _carry_out(self, step: Step) -> None:
+        """Any step but Emit, which is for `poll`."""
         try:
-            match step:
-                case Send(request, clocks):
-                    clocks.resume()
-                    try:
-                        self._response = response = await self._transport.send(request, clocks)
-                    finally:
-                        clocks.pause()
-                    self._reply = Head(response.status, response.headers)
-                    self._polled = self._body = None
-                    if can_be_polled(response):
-                        self._polled = response
-                    else:
-                        self._body = aiter(response)
-                case Body(reading):
-                    self._reading = reading
-                case Release():
-                    await self._release()
-                case Sleep(seconds, clocks):
-                    if hasattr(self._transport, "sleep"):
-                        await self._transport.sleep(seconds, clocks)
-                    else:  # a plug-in that only sends
-                        from dragoman.transport.loops import sleep
+            if type(step) is Send:
+                clocks = step.clocks
+                clocks.resume()
+                try:
+                    self._response = response = await self._transport.send(step.request, clocks)
+                finally:
+                    clocks.pause()
+                self._reply = Head(response.status, response.headers)
+                self._polled = self._body = None
+                if can_be_polled(response):
+                    self._polled = response
+                else:
+                    self._body = aiter(response)
+            elif type(step) is Body:
+                self._reading = step.reading
+            elif type(step) is Release:
+                await self._release()
+            elif type(step) is Sleep:
+                if hasattr(self._transport, "sleep"):
+                    await self._transport.sleep(step.seconds, step.clocks)
+                else:  # a plug-in that only sends
+                    from dragoman.transport.loops import sleep
 
-                        await sleep(seconds, clocks)
-                case Emit():  # `pull` does it
-                    pass
+                    await sleep(step.seconds, step.clocks)
         except ProviderError as error:
             self._reply = error
         except OSError as error:
