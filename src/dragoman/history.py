@@ -65,7 +65,10 @@ def required(request: Request, label: str) -> list[Problem]:
     found: list[Problem] = []
     if not request.model or (isinstance(request.model, str) and request.model.isspace()):  # pyright: ignore[reportUnnecessaryIsInstance]
         found.append(Problem("model", "required", f"{label} request requires a model", "set Request.model, or the provider's model"))
-    if all(getattr(message, "role", "") == "system" for message in request.messages):
+    for message in request.messages:  # a generator that is left early costs as much as fifty turns of this
+        if getattr(message, "role", "") != "system":
+            break
+    else:
         text = f"{label} request requires at least one user/assistant message"
         found.append(Problem("messages", "required", text, "add a user message"))
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, SupportsIndex
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dragoman.auth import NoAuth
 from dragoman.call import Call, Clock
 from dragoman.driver import AsyncCallSource, CallSource
-from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.errors import ConfigError, InvalidInputError, Problem
 from dragoman.event import Event, Failed
 from dragoman.hooks import CallSpan, TelemetrySetting, resolve_telemetry
 from dragoman.provider_base import Provider, ProviderBase
@@ -32,6 +32,15 @@ if TYPE_CHECKING:
     from dragoman.catalog import ModelInfo
 
 __all__ = ["Defaults", "HTTPProvider", "Provider", "ProviderBase"]
+
+
+class _History(NamedTuple):
+    """What this needs of `dragoman.history`, which the first call imports."""
+
+    local_problems: Callable[[Request, Wire], list[Problem]]
+    problems: Callable[[Request, Wire], list[Problem]]
+    required: Callable[[Request, str], list[Problem]]
+
 
 BLOCKING_TOTAL = 600.0
 """Seconds that a call with `stream=False` may take when no total is set."""
@@ -166,15 +175,14 @@ class HTTPProvider(ProviderBase):
     def check(self, request: Request) -> None:
         """Raises InvalidInputError for a prepared request that cannot be sent."""
         _check_request(request)
-        from dragoman.history import local_problems, problems, required
-
-        if self.validate == "error" and not local_problems(request, self.wire):
+        history = _history()
+        if self.validate == "error" and not history.local_problems(request, self.wire):
             return  # nothing that is required is missing either
-        missing = required(request, self.label)
+        missing = history.required(request, self.label)
         if missing:
             raise InvalidInputError(missing, missing[0].message)
         if self.validate == "error":
-            raise InvalidInputError(problems(request, self.wire))
+            raise InvalidInputError(history.problems(request, self.wire))
 
     def http_request(self, request: Request, *, stream: bool = True) -> HTTPRequest:
         """What would be sent for this request, without credentials: for a look before sending. Raises InvalidInputError."""
@@ -312,6 +320,13 @@ class HTTPProvider(ProviderBase):
         while events := await source.pull():
             _raise_failure(events)
         return value.result
+
+
+@cache  # what has been imported costs an import statement a microsecond all the same
+def _history() -> _History:
+    from dragoman.history import local_problems, problems, required
+
+    return _History(local_problems, problems, required)
 
 
 @cache

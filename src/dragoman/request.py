@@ -234,9 +234,16 @@ class Request(_RequestOptions, frozen=True):
 
     def __post_init__(self) -> None:
         given: str | Message | Iterable[Message | str] = self.messages
-        messages: list[Any] = [given] if isinstance(given, str | Message | Mapping) else list(given)  # a dict is no list of its keys
-        if any(issubclass(kind, str) for kind in set(map(type, messages))):  # a long history is looked at four times as fast
-            messages = [Message("user", m) if isinstance(m, str) else m for m in messages]
+        if isinstance(given, str):
+            messages: list[Any] = [Message("user", given)]
+        elif isinstance(given, Message | Mapping):  # a dict is no list of its keys
+            messages = [given]
+        else:
+            messages = list(given)
+            for kind in set(map(type, messages)):  # a long history is looked at four times as fast
+                if issubclass(kind, str):
+                    messages = [Message("user", m) if isinstance(m, str) else m for m in messages]
+                    break
         force_setattr(self, "messages", messages)
         if not isinstance(self.system, str):
             own_list(self, "system")

@@ -73,6 +73,9 @@ class Anthropic(HTTPProvider):
         clock: Clock | None = None,
     ) -> None:
         from dragoman.wire.anthropic import AnthropicWire
+        from dragoman.wire.anthropic.suffixes import cut_suffixes
+
+        self._cut_suffixes = cut_suffixes
 
         api_key, auth_token, headers = _concealed(api_key), _concealed(auth_token), _headers(headers)
         check_settings(
@@ -124,9 +127,7 @@ class Anthropic(HTTPProvider):
 
     def prepare(self, request: Request) -> Request:
         """The request with this provider's defaults, and the model's suffixes as the headers and keys that they stand for."""
-        from dragoman.wire.anthropic.suffixes import cut_suffixes
-
-        return cut_suffixes(super().prepare(request))
+        return self._cut_suffixes(super().prepare(request))
 
 
 def _concealed(secret: str | None) -> str | None:

@@ -51,6 +51,8 @@ def sent_betas(request: Request, wires: Sequence[str] = ()) -> list[str]:
     given = (*wires, *request.betas)
     if request.extra_headers:
         given = (*given, *_values(request, "anthropic-beta"))
+    if not given:
+        return []
     return [part.strip() for beta in given for part in beta.split(",")]
 
 

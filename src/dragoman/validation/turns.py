@@ -210,7 +210,10 @@ class Turns:
 
     def _anything(self) -> bool:
         """Whether a message is left; a user turn without content is a problem of its own."""
-        return any(m.role == "user" or (m.role == "assistant" and self._are_sent(m.content, m.origin)) for m in self.messages)
+        for message in self.messages:  # a generator that is left early costs as much as fifty turns of this
+            if message.role == "user" or (message.role == "assistant" and self._are_sent(message.content, message.origin)):
+                return True
+        return False
 
     def _is_sent(self, message: Message) -> bool:
         """Whether the encoder sends anything of an assistant message. What ends with text is most of those that end with no call."""

@@ -8,7 +8,7 @@ version (`mcp-client-2025-04-04`) stands for its whole family: ours is then not 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dragoman.wire.json_values import as_list, as_object
@@ -56,11 +56,13 @@ BETAS: dict[str, str] = {
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
-def beta_header(given: Iterable[str], features: Iterable[str]) -> str:
+def beta_header(given: Iterable[str], features: Sequence[str]) -> str:
     """The value of `anthropic-beta`, or `""`. `given` may hold comma lists; `features` are keys of the table, others are ignored."""
     betas: dict[str, None] = {}
     for text in given:
         betas.update(dict.fromkeys(beta for part in text.split(",") if (beta := part.strip())))
+    if not features:
+        return ",".join(betas)
     families = {_DATE.sub("", beta) for beta in betas}
     for feature in features:
         ours = BETAS.get(feature)

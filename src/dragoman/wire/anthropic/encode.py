@@ -130,7 +130,7 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
     positions = hoisted(request)
     system = write_system(w, request, positions)
     turns = write_turns(w, request, row, system, positions)
-    if not any(message.role != "system" for message in request.messages) or not (turns or w.problems):
+    if not (turns or w.problems) or not _speaks(request):
         _refuse_missing(request, label)
     automatic = _mark(w, request, row, tools, system, turns)
     trim_end(turns)
@@ -145,6 +145,14 @@ def _body(request: Request, label: str, default_max_tokens: int | None) -> tuple
         body["cache_control"] = MARKS["5m"]
     body["messages"] = finished(w, turns)
     return w, body
+
+
+def _speaks(request: Request) -> bool:
+    """Whether there is a message that is no system message."""
+    for message in request.messages:  # noqa: SIM110  # a generator that is left early costs as much as fifty turns of this
+        if message.role != "system":
+            return True
+    return False
 
 
 def _refuse_missing(request: Request, label: str) -> NoReturn:
