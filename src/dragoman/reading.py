@@ -125,9 +125,12 @@ class Reading:
             meter.first_byte = meter.since()
         elif wait > meter.longest_gap:
             meter.longest_gap = wait
-        if self._flows or self._body_of_error is not None:
+        if not self._flows and self._body_of_error is None:
+            return self._begun(data)
+        if self._heeds_content or not self._flows:
             return self._fed(data)
-        return self._begun(data)
+        events = self._feed(data)  # as nearly always: the same without the step
+        return events if events and type(events[-1]) not in TERMINAL else self._weighed(events)
 
     def go_on(self) -> Sequence[Event]:
         """Look at what the latest read has left: the events to hand out now."""
