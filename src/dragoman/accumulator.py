@@ -66,7 +66,7 @@ _PIECES: dict[type[Block], type[Event]] = {
 class _Entry:
     """One block: as it started, what came since, and as it ended."""
 
-    __slots__ = ("citations", "done", "fragments", "signature", "start", "takes")
+    __slots__ = ("citations", "done", "fragments", "pieces", "signature", "start", "takes")
 
     def __init__(self, start: Block) -> None:
         self.start = start
@@ -74,6 +74,7 @@ class _Entry:
         self.takes: type[Event] | None = _PIECES.get(type(start))
         """The delta that brings more of this block, while it is open."""
         self.fragments = Fragments()
+        self.pieces = self.fragments.pieces
         self.signature: list[str] = []
         self.citations: list[Citation] = []
 
@@ -109,6 +110,8 @@ class Accumulator:
 
     `usage`, `stop`, `raw_stop` and `error` may be read at any time.
     """
+
+    __slots__ = ("_attempts", "_end", "_entries", "_notices", "_over", "_start", "_usage", "error", "raw_stop", "stop")
 
     def __init__(self) -> None:
         self._usage: Usage | None = None
@@ -147,7 +150,7 @@ class Accumulator:
         entry = self._entries.get(event.index)
         if entry is None or entry.takes is not event.__class__:
             entry = self._open(event)
-        pieces = entry.fragments.pieces
+        pieces = entry.pieces
         pieces.append(piece)
         if len(pieces) >= JOIN_EVERY:
             entry.fragments.join()
@@ -165,6 +168,7 @@ class Accumulator:
             entry.done = event.block if event.block is not None else entry.block(stopped=True)
             entry.takes = None
             entry.fragments = Fragments()
+            entry.pieces = entry.fragments.pieces
         elif type(event) is MessageStart:
             if self._start is not None:
                 raise ProtocolError("a second message_start")

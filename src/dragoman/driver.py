@@ -43,6 +43,8 @@ def _mapped(error: OSError, call: Call) -> ProviderError:
 class _SourceBase:
     """What both drivers know."""
 
+    __slots__ = ("_aborted", "_call", "_reading", "_reply", "_steps")
+
     def __init__(self, call: Call) -> None:
         self._call = call
         self._steps: Generator[Step, Any, None] = call.steps()
@@ -98,6 +100,8 @@ class _SourceBase:
 class CallSource(_SourceBase):
     """The blocking driver. `abort` may come from any thread, at any time."""
 
+    __slots__ = ("_body", "_response", "_transport", "_wake")
+
     def __init__(self, call: Call, transport: Transport) -> None:
         super().__init__(call)
         self._transport = transport
@@ -132,7 +136,7 @@ class CallSource(_SourceBase):
         if reading.more:
             return self._gone_on(reading)
         data = b""
-        self._call.clocks.resume()
+        reading.clocks.resume()
         try:
             for data in self._body:
                 if data:
@@ -189,6 +193,8 @@ class AsyncCallSource(_SourceBase):
     the same (see `PolledResponse`), nothing but the consumer's own coroutines has to be woken when bytes come.
     """
 
+    __slots__ = ("_body", "_going_on", "_polled", "_ready", "_response", "_transport", "arrival")
+
     def __init__(self, call: Call, transport: AsyncTransport) -> None:
         super().__init__(call)
         self._transport = transport
@@ -226,7 +232,7 @@ class AsyncCallSource(_SourceBase):
                 events = self._came(reading, b"", error)
             else:
                 if data is None:
-                    self._call.clocks.resume()
+                    reading.clocks.resume()
                     self.arrival = polled.arrival
                     return None
                 events = reading.take(data) if data else self._came(reading, data)
@@ -274,7 +280,7 @@ class AsyncCallSource(_SourceBase):
         body = self._body
         assert body is not None
         data = b""
-        self._call.clocks.resume()
+        reading.clocks.resume()
         try:
             while not data:
                 data = await anext(body)

@@ -78,16 +78,14 @@ class Reading:
     """
 
     __slots__ = (
-        "_arrived",
         "_body_of_error",
-        "_clocks",
         "_decoder",
-        "_feed",
         "_flows",
         "_heeds_content",
         "_meter",
         "_rest",
         "_told",
+        "clocks",
         "events",
         "more",
         "out",
@@ -105,11 +103,10 @@ class Reading:
         """Whether the answer is at its end: nothing more need be read."""
         self.more = False
         """Whether something has come that was not looked at yet: then `go_on` before the next read."""
+        self.clocks = clocks
+        """Those of the attempt."""
         self._rest = b"", 0  # where that is
         self._decoder = decoder
-        self._feed = decoder.feed
-        self._clocks = clocks
-        self._arrived = clocks.arrived
         self._heeds_content = clocks.content_idle is not None
         self._meter = meter
         self._told = told
@@ -118,7 +115,7 @@ class Reading:
 
     def take(self, data: bytes) -> Sequence[Event]:
         """The wait has brought these bytes: the events to hand out now."""
-        wait = self._arrived()
+        wait = self.clocks.arrived()
         meter = self._meter
         meter.bytes += len(data)
         if meter.first_byte is None:
@@ -129,7 +126,7 @@ class Reading:
             return self._begun(data)
         if self._heeds_content or not self._flows:
             return self._fed(data)
-        events = self._feed(data)  # as nearly always: the same without the step
+        events = self._decoder.feed(data)  # as nearly always: the same without the step
         return events if events and type(events[-1]) not in TERMINAL else self._weighed(events)
 
     def go_on(self) -> Sequence[Event]:
@@ -139,10 +136,10 @@ class Reading:
         return self._fed(data[begin:]) if self._flows else self._begun(data, begin)
 
     def _fed(self, data: bytes) -> Sequence[Event]:
-        events = self._feed(data)
+        events = self._decoder.feed(data)
         if events:
             if self._heeds_content:
-                self._clocks.content()
+                self.clocks.content()
             if self._flows and type(events[-1]) not in TERMINAL:
                 return events
         elif self._body_of_error is not None:
@@ -171,7 +168,7 @@ class Reading:
 
     def leave(self) -> None:
         """The wait has ended with nothing."""
-        wait = self._clocks.pause()
+        wait = self.clocks.pause()
         if wait > self._meter.longest_gap and self._meter.first_byte is not None:
             self._meter.longest_gap = wait
 

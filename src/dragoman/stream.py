@@ -25,7 +25,7 @@ from dragoman.hooks import CallSpan, Unfinished
 from dragoman.message import Message, Text
 from dragoman.reading import is_content
 from dragoman.response import Response, StopReason, Timing, Usage
-from dragoman.sources import AsyncSource, Source, can_be_polled
+from dragoman.sources import AsyncSource, PolledSource, Source, can_be_polled
 
 __all__ = ["AsyncStream", "Stream"]
 
@@ -40,20 +40,20 @@ class _StreamBase(Generic[S]):
     """What both streams know and do without I/O."""
 
     def __init__(self, source: S, *, raises: bool, span: Callable[[], CallSpan | None] | None) -> None:
+        # what every event needs comes first: attributes lie in memory in the order in which they are made
+        self._batch: Iterator[Event] = iter(())
+        self._accumulator = Accumulator()
+        self._over = False
+        self._opened = False
+        self._spans: list[CallSpan] = []  # at most one; popped by the one thread that ends it
         self._source = source
         self._raises = raises
-        self._accumulator = Accumulator()
-        self._push = self._accumulator.push
-        self._batch: Iterator[Event] = iter(())
         self._texts: set[int] = set()
         self._id = ""
         self._model = ""
         self._request_id = ""
-        self._opened = False
-        self._over = False
         self._response: Response | None = None
         self._make_span = span
-        self._spans: list[CallSpan] = []  # at most one; popped by the one thread that ends it
         self._content_at: float | None = None
         self._left = False
 
@@ -226,7 +226,7 @@ class Stream(_StreamBase[Source]):
         while True:
             for event in self._batch:
                 try:
-                    self._push(event)
+                    self._accumulator.push(event)
                 except ProviderError as error:
                     self._broke(event, error)
                 if type(event) not in _DELTAS:
@@ -291,9 +291,9 @@ class AsyncStream(_StreamBase[AsyncSource]):
     """The events of one call, for an event loop. As `Stream`, with `async for`, `async with`, and `await response()`."""
 
     def __init__(self, source: AsyncSource, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
-        super().__init__(source, raises=raises, span=span)
-        self._polled = source if can_be_polled(source) else None
+        self._polled = _as_polled(source)
         self._pulling = False
+        super().__init__(source, raises=raises, span=span)
 
     def __aiter__(self) -> AsyncStream:
         return self
@@ -303,7 +303,7 @@ class AsyncStream(_StreamBase[AsyncSource]):
         while True:
             for event in self._batch:
                 try:
-                    self._push(event)
+                    self._accumulator.push(event)
                 except ProviderError as error:
                     self._broke(event, error)
                 if type(event) not in _DELTAS:
@@ -368,6 +368,10 @@ class AsyncStream(_StreamBase[AsyncSource]):
             self._source.abort()
             self._end_cancelled()
             warnings.warn(text, ResourceWarning, source=self, stacklevel=2)
+
+
+def _as_polled(source: AsyncSource) -> PolledSource | None:
+    return source if can_be_polled(source) else None
 
 
 class _Texts:

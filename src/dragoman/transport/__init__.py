@@ -81,26 +81,27 @@ class Clocks:
     """
 
     def __init__(self, timeouts: Timeouts, *, total_used: float = 0.0, now: Callable[[], float] = monotonic) -> None:
+        # What follows counts seconds of waiting in this attempt, which stand still while nobody waits. What every event needs comes first:
+        # attributes lie in memory in the order in which they are made.
+        self._now = now
+        self._waiting_since: float | None = None  # by `now`
+        self._phase: Phase = "connect"
+        self._waited = 0.0  # up to the latest pause
+        self._phase_began = 0.0
+        self.aborted = False
+        """Whether `abort` was called."""
+        self._content_began = 0.0
+        self._total_began = -total_used
         self.connect = timeouts.connect
         self.first_byte = timeouts.first_byte
         self.idle = timeouts.idle
         self.content_idle = timeouts.content_idle
         self.total = timeouts.total
-        self.aborted = False
-        """Whether `abort` was called."""
         self.complete = False
         """Set by the driver once the message is complete: `HTTPResponse.close` may then wait a moment for the end of the body, so that
         the connection can be used again."""
-        self._now = now
         self._lock = Lock()
         self._on_abort: list[Callable[[], None]] = []
-        # What follows counts seconds of waiting in this attempt, which stand still while nobody waits.
-        self._waited = 0.0  # up to the latest pause
-        self._waiting_since: float | None = None  # by `now`
-        self._phase: Phase = "connect"
-        self._phase_began = 0.0
-        self._content_began = 0.0
-        self._total_began = -total_used
 
     # ---- for the transport
 

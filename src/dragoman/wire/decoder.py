@@ -73,6 +73,8 @@ class AnswerDecoder(ABC):
     """Base of the dialects' decoders. `label` begins error texts (`Anthropic`), `wire` and `provider` name the origin of events."""
 
     def __init__(self, *, label: str, wire: str, provider: str, model: str, status: int, headers: Headers) -> None:
+        self._ended = False
+        self._sse = SSEParser()
         self.label = label
         self.wire = wire
         self.provider = provider
@@ -81,12 +83,10 @@ class AnswerDecoder(ABC):
         self.headers = lower_headers(headers)
         self.request_id = self._header_request_id()
         self._usage_so_far: Usage | None = None
-        self._sse = SSEParser()
         self._form: Form = self._form_of_headers()
         self._buffered = bytearray()
         self._before_start: list[Event] = []
         self._started = False
-        self._ended = False
         self._out: list[Event] = []
 
     @property

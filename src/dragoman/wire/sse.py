@@ -67,8 +67,8 @@ class SSEParser:
             if self._split_lines:
                 return self._feed_lines(chunk)
         buffer = self._buffer
-        if not buffer and (one := self.one(chunk)) is not None:
-            return [one]
+        if not buffer and (one := _ONE(chunk)) is not None and _CR not in chunk and len(chunk) <= self._limit:
+            return [(one[1], one[2])]
         if _CR in chunk:
             self._split_lines = self._odd = True
             chunk = bytes(buffer) + chunk
@@ -93,14 +93,14 @@ class SSEParser:
             buffer += chunk[end + 2 :]
         return self._cut(complete)
 
-    def one(self, chunk: bytes) -> Frame | None:
-        """The frame, if these bytes are one of the usual kind and nothing else, as most reads are when the reader is quicker than the
-        stream; None: not so, give them to `feed`.
+    def one(self, chunk: bytes) -> bytes | None:
+        """The data of the frame, if these bytes are one of the usual kind and nothing else, as most reads are when the reader is quicker
+        than the stream; None: not so, give them to `feed`.
         """
         if self._odd or self._buffer:
             return None
         one = _ONE(chunk)
-        return None if one is None or _CR in chunk or len(chunk) > self._limit else (one[1], one[2])
+        return None if one is None or _CR in chunk or len(chunk) > self._limit else one[2]
 
     def close(self) -> list[Frame]:
         """The frame that was still open at the end of input, if it has data."""

@@ -15,7 +15,6 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from functools import partial
 from typing import Literal, TypeAlias
 from weakref import WeakSet
 
@@ -44,12 +43,12 @@ class LoopConnection(asyncio.BufferedProtocol):
         "_armed",
         "_buffer",
         "_closed",
-        "_future",
         "_handshake",
         "_loop",
         "_on_end",
         "_plain",
         "_sock",
+        "_stock",
         "_timer",
         "_tls",
         "_transport",
@@ -84,8 +83,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         self.paused = False
         """Whether the socket is not being read, since the consumer has not taken what there is."""
         self._loop = loop
-        stock = getattr(type(loop), "create_future", None) is asyncio.BaseEventLoop.create_future
-        self._future: Callable[[], asyncio.Future[None]] = partial(asyncio.Future, loop=loop) if stock else loop.create_future
+        self._stock = getattr(type(loop), "create_future", None) is asyncio.BaseEventLoop.create_future
         self._sock = sock
         self._buffer = buffer
         self._plain = plain
@@ -214,7 +212,9 @@ class LoopConnection(asyncio.BufferedProtocol):
         if not self._armed or wants != self._wants:
             self._wants = wants
             self._arm()
-        self._waiter = waiter = self._future()
+        loop = self._loop
+        waiter: asyncio.Future[None] = asyncio.Future(loop=loop) if self._stock else loop.create_future()
+        self._waiter = waiter
         return waiter
 
     def _arm(self) -> None:
@@ -276,18 +276,18 @@ class LoopConnection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = self._buffer[:nbytes]
         answer = self.answer
-        if answer is None or self._handshake is not None:
-            if self._handshake is not None:
+        if answer is None:
+            data = self._buffer[:nbytes]
+            if self._handshake is not None:  # always before there is an answer to wait for
                 self._step(data)
             elif not self._still_idle(data):
                 self.abort()
             return
         if self._tls is None:
-            answer.feed(data)
+            answer.feed(self._buffer[:nbytes])
         else:
-            self._decrypt(self._tls, data, answer)
+            self._decrypt(self._tls, self._buffer[:nbytes], answer)
         waiter = self._waiter
         if waiter is not None and self._wants == "body" and answer.pieces:  # as nearly always
             self._waiter = None

@@ -31,6 +31,26 @@ __all__ = ["LoopExchange"]
 class LoopExchange:
     """One request and its answer. One task reads it; any task of its loop may close it."""
 
+    __slots__ = (
+        "__weakref__",
+        "_answer",
+        "_clocks",
+        "_connecting",
+        "_connection",
+        "_cut",
+        "_finished",
+        "_here",
+        "_options",
+        "_outgoing",
+        "_over",
+        "_reading",
+        "_unpacked",
+        "_unpacker",
+        "arrival",
+        "headers",
+        "status",
+    )
+
     def __init__(self, here: OfLoop, outgoing: Outgoing, options: Options, clocks: Clocks) -> None:
         self.status = 0
         self.headers: HeaderList = ()
@@ -158,22 +178,16 @@ class LoopExchange:
         """See `PolledResponse`."""
         self._reading = False
         answer = self._answer
-        while not self._over:
-            if self._unpacker is not None:
-                try:
-                    if data := next(self._unpacked, b""):
-                        return data
-                except Fault as error:
-                    raise self._failed(error) from _cause(error)
-            connection = self._connection
-            assert connection is not None
+        while (connection := self._connection) is not None:  # while the answer is not over
+            unpacker = self._unpacker
+            if unpacker is not None and (data := self._unpack_on()):
+                return data
             if answer.pieces:
-                data = answer.take()
                 if connection.paused:
                     connection.resume()
-                if self._unpacker is None:
-                    return data
-                self._unpacked = self._unpacker.unpack(data)
+                if unpacker is None:
+                    return answer.take()
+                self._unpacked = unpacker.unpack(answer.take())
             elif answer.complete:
                 self._end()
             elif answer.fault is not None or connection.lost is not None or connection.expired is not None or self._clocks.aborted:
@@ -187,6 +201,12 @@ class LoopExchange:
             self._cut = False
             raise aborted()
         return b""
+
+    def _unpack_on(self) -> bytes:
+        try:
+            return next(self._unpacked, b"")
+        except Fault as error:
+            raise self._failed(error) from _cause(error)
 
     async def read(self) -> bytes:
         """The rest of the body, whole."""

@@ -94,16 +94,17 @@ class AnthropicDecoder(AnswerDecoder):
         label: str = "Anthropic",
         provider: str = "anthropic",
     ) -> None:
+        # what every delta needs comes first: attributes lie in memory in the order in which they are made
+        self._open: dict[int, OpenBlock] = {}  # by wire index
+        self._stop: dict[str, Any] | None = None
         super().__init__(
             label=label, wire=WIRE, provider=provider, model=request.model if request is not None else "", status=status, headers=headers
         )
         self._request = request
-        self._open: dict[int, OpenBlock] = {}  # by wire index
         self._stopped: set[int] = set()  # wire indexes
         self._count = 0
         self._id = ""
         self._usage = WireUsage()
-        self._stop: dict[str, Any] | None = None
         self._stop_extra: dict[str, Any] = {}
         self._called = False  # a client tool call came
         self._server_side = False
@@ -120,10 +121,10 @@ class AnthropicDecoder(AnswerDecoder):
 
     def feed(self, data: bytes) -> list[Event]:
         """Events that these bytes complete. One more piece of an open block, alone in its read, takes the shortest way."""
-        blocks = self._open
-        if blocks and self._form == "stream" and not self._ended and self._stop is None and (one := self._sse.one(data)) is not None:
+        blocks = self._open  # only a stream's are ever here
+        if blocks and self._stop is None and not self._ended and (payload := self._sse.one(data)) is not None:
             try:
-                frame = frequent(one[1])
+                frame = frequent(payload)
             except (msgspec.MsgspecError, RecursionError):
                 pass
             else:
@@ -131,7 +132,7 @@ class AnthropicDecoder(AnswerDecoder):
                     return []  # a ping
                 block, delta = blocks.get(frame.index), frame.delta
                 if block is not None and delta.__class__ is block.fits and not block.held and (piece := delta.piece):
-                    pieces = block.fragments.pieces
+                    pieces = block.pieces
                     pieces.append(piece)
                     if len(pieces) >= JOIN_EVERY:
                         block.fragments.join()
@@ -164,7 +165,7 @@ class AnthropicDecoder(AnswerDecoder):
                 if self._ended:
                     return
             elif piece := delta.piece:
-                pieces = block.fragments.pieces
+                pieces = block.pieces
                 pieces.append(piece)
                 if len(pieces) >= JOIN_EVERY:
                     block.fragments.join()

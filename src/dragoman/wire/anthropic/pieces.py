@@ -63,7 +63,7 @@ _FITS_NOTHING: _Fit = (None, TextDelta)
 class OpenBlock:
     """A block that has started: what it was, what came since."""
 
-    __slots__ = ("citations", "event", "fits", "fragments", "held", "index", "input", "shell", "signature", "start")
+    __slots__ = ("citations", "event", "fits", "fragments", "held", "index", "input", "pieces", "shell", "signature", "start")
 
     def __init__(self, index: int, shell: Block, start: dict[str, Any], input: str) -> None:
         self.index = index
@@ -72,6 +72,7 @@ class OpenBlock:
         self.input = input  # a call's input that came with its start, as JSON text
         self.fits, self.event = _FITS.get(type(shell), _FITS_NOTHING)
         self.fragments = Fragments()
+        self.pieces = self.fragments.pieces
         self.held = ""  # a high surrogate whose low half may come with the next delta
         self.signature = ""
         self.citations: list[Citation] = []
