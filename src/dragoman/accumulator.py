@@ -111,7 +111,20 @@ class Accumulator:
     `usage`, `stop`, `raw_stop` and `error` may be read at any time.
     """
 
-    __slots__ = ("_attempts", "_end", "_entries", "_notices", "_over", "_start", "_usage", "error", "raw_stop", "stop")
+    __slots__ = (
+        "_attempts",
+        "_end",
+        "_entries",
+        "_latest",
+        "_latest_index",
+        "_notices",
+        "_over",
+        "_start",
+        "_usage",
+        "error",
+        "raw_stop",
+        "stop",
+    )
 
     def __init__(self) -> None:
         self._usage: Usage | None = None
@@ -119,6 +132,8 @@ class Accumulator:
         self.raw_stop = ""
         self.error: ProviderError | None = None
         self._entries: dict[int, _Entry] = {}
+        self._latest: _Entry | None = None  # of `_entries`: most deltas are for the block that started last
+        self._latest_index = -1
         self._start: MessageStart | None = None
         self._end: MessageStop | None = None
         self._notices: list[Notice] = []
@@ -147,7 +162,7 @@ class Accumulator:
         else:
             self._push(event)
             return
-        entry = self._entries.get(event.index)
+        entry = self._latest if event.index == self._latest_index else self._entries.get(event.index)
         if entry is None or entry.takes is not event.__class__:
             entry = self._open(event)
         pieces = entry.pieces
@@ -160,7 +175,8 @@ class Accumulator:
         if type(event) is BlockStart:
             if event.index != len(self._entries):
                 raise ProtocolError(f"block_start {event.index} out of order: the next index is {len(self._entries)}")
-            self._entries[event.index] = _Entry(event.block)
+            self._entries[event.index] = self._latest = _Entry(event.block)
+            self._latest_index = event.index
         elif type(event) is BlockStop:
             entry = self._entries.get(event.index)
             if entry is None or entry.done is not None:

@@ -95,8 +95,10 @@ class AnthropicDecoder(AnswerDecoder):
         provider: str = "anthropic",
     ) -> None:
         # what every delta needs comes first: attributes lie in memory in the order in which they are made
-        self._open: dict[int, OpenBlock] = {}  # by wire index
+        self._latest: OpenBlock | None = None  # if it is open: most deltas are for the block that started last
+        self._latest_index = -1  # of the wire
         self._stop: dict[str, Any] | None = None
+        self._open: dict[int, OpenBlock] = {}  # by wire index
         super().__init__(
             label=label, wire=WIRE, provider=provider, model=request.model if request is not None else "", status=status, headers=headers
         )
@@ -121,8 +123,8 @@ class AnthropicDecoder(AnswerDecoder):
 
     def feed(self, data: bytes) -> list[Event]:
         """Events that these bytes complete. One more piece of an open block, alone in its read, takes the shortest way."""
-        blocks = self._open  # only a stream's are ever here
-        if blocks and self._stop is None and not self._ended and (payload := self._sse.one(data)) is not None:
+        block = self._latest  # only a stream's is ever here
+        if block is not None and self._stop is None and not self._ended and (payload := self._sse.one(data)) is not None:
             try:
                 frame = frequent(payload)
             except (msgspec.MsgspecError, RecursionError):
@@ -130,8 +132,8 @@ class AnthropicDecoder(AnswerDecoder):
             else:
                 if type(frame) is not BlockDelta:
                     return []  # a ping
-                block, delta = blocks.get(frame.index), frame.delta
-                if block is not None and delta.__class__ is block.fits and not block.held and (piece := delta.piece):
+                delta = frame.delta
+                if frame.index == self._latest_index and delta.__class__ is block.fits and not block.held and (piece := delta.piece):
                     pieces = block.pieces
                     pieces.append(piece)
                     if len(pieces) >= JOIN_EVERY:
@@ -303,7 +305,8 @@ class AnthropicDecoder(AnswerDecoder):
         elif known is not None or index in self._stopped:
             self._break(f"content_block_start for block {index}, which was started before")
         else:
-            self._open[index] = self._open_block(block)
+            self._open[index] = self._latest = self._open_block(block)
+            self._latest_index = index
 
     def _open_block(self, data: dict[str, Any]) -> OpenBlock:
         """Emit the start of a block and what it brought along."""
@@ -417,6 +420,8 @@ class AnthropicDecoder(AnswerDecoder):
             self._notice("stray_block_stop", "content_block_stop for a block that is not open was ignored")
             return
         self._stopped.add(index)
+        if index == self._latest_index:
+            self._latest = None
         self._close_block(self._open.pop(index))
 
     def _close_block(self, block: OpenBlock, *, complete: bool = True) -> None:
@@ -471,6 +476,7 @@ class AnthropicDecoder(AnswerDecoder):
         for index in sorted(self._open, key=lambda wire_index: self._open[wire_index].index):
             self._close_block(self._open[index], complete=False)
         self._open.clear()
+        self._latest = None
         return MessageStop(
             stop,
             raw_stop=raw,
