@@ -37,6 +37,7 @@ from dragoman import (
     ServerError,
     ServerToolResult,
     ServerToolUse,
+    Text,
     TextDelta,
     Thinking,
     ToolUse,
@@ -45,6 +46,7 @@ from dragoman import (
     is_retryable,
     to_json,
 )
+from dragoman.testing import anthropic_events
 from dragoman.wire.anthropic import AnthropicWire
 from tests.shared import case, cases
 
@@ -224,6 +226,43 @@ def test_a_text_delta_for_a_tool_is_refused_and_never_enters_the_input() -> None
 
 
 # ---- tool input
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_deltas_find_their_block_whichever_started_last_or_has_stopped(together: bool) -> None:
+    def frame(kind: str, **fields: Any) -> bytes:
+        return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+    def delta(index: int, text: str) -> bytes:
+        return frame("content_block_delta", index=index, delta={"type": "text_delta", "text": text})
+
+    def start(index: int) -> bytes:
+        return frame("content_block_start", index=index, content_block={"type": "text", "text": ""})
+
+    reads = [
+        frame("message_start", message={"id": "m", "role": "assistant", "model": "x", "content": []}),
+        *(start(0), delta(0, "a"), start(1), delta(1, "b"), delta(0, "c"), frame("content_block_stop", index=1), delta(0, "d")),
+        *(
+            start(2),
+            delta(0, "e"),
+            delta(2, "f"),
+            frame("content_block_stop", index=0),
+            delta(2, "g"),
+            frame("content_block_stop", index=2),
+        ),
+        frame("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}),
+        frame("message_stop"),
+    ]
+    accumulator = Result([b"".join(reads)] if together else reads).accumulator
+    assert [block.text for block in accumulator.message().content if isinstance(block, Text)] == ["acde", "b", "fg"]
+
+
+def test_a_delta_for_a_stopped_block_is_an_error_even_if_that_was_the_latest() -> None:
+    stream = b"".join(anthropic_events("x")[:-2])  # without message_delta and message_stop
+    late = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"y"}}\n\n'
+    result = Result([stream, late])
+    assert isinstance(result.error, ProtocolError)
+    assert not any(event.text == "y" for event in result.of(TextDelta))
 
 
 def test_interleaved_calls_each_get_their_own_input() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from dragoman.errors import ConfigError
 from dragoman.transport.direct.request import Heads, Outgoing
+from dragoman.value import Secret
 from dragoman.wire.base import HTTPRequest
 
 
@@ -69,6 +71,47 @@ def test_path_cannot_break_out_of_its_line() -> None:
 def test_what_cannot_be_sent(options: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         outgoing(**options)  # type: ignore[arg-type]
+
+
+def test_the_latest_head_is_used_again_only_for_the_same_request_line_and_headers() -> None:
+    heads = Heads()
+
+    def sent(body: bytes = b"{}", **changes: str) -> bytes:
+        headers = {"x-api-key": Secret(changes.get("key", "k1")), **({"x": changes["x"]} if "x" in changes else {})}
+        request = HTTPRequest(
+            method=changes.get("method", "POST"), base_url=changes.get("url", "https://h"), path="/v1", headers=headers, body=body
+        )
+        same = Heads().of(request)
+        remembered = heads.of(request)
+        assert (remembered.head, remembered.key, remembered.where) == (same.head, same.key, same.where)
+        return remembered.head
+
+    first = sent()
+    assert sent(b"longer") == first.replace(b"content-length: 2", b"content-length: 6")
+    assert b"x-api-key: k2\r\n" in sent(key="k2")
+    assert b"x: y\r\n" in sent(x="y")
+    assert sent(url="https://other").count(b"host: other\r\n") == 1
+    assert b"content-length" not in sent(b"", method="GET")
+    assert sent() == first
+    with pytest.raises(ConfigError, match="the header 'x'"):
+        sent(x="1\r\ny: 2")
+    assert sent() == first
+
+
+def test_a_head_with_a_length_of_its_own_is_checked_each_time() -> None:
+    heads = Heads()
+    request = HTTPRequest(base_url="https://h", path="/", headers={"content-length": "2"}, body=b"{}")
+    assert heads.of(request).head.count(b"content-length: 2\r\n") == 1
+    with pytest.raises(ConfigError, match="the header 'content-length'"):
+        heads.of(replace(request, body=b"{} "))
+
+
+def test_no_local_variable_shows_a_key_where_a_header_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Heads().of(HTTPRequest(base_url="https://h", path="/", headers={"x-api-key": Secret("s3cret"), "x": "1\n"}, body=b"{}"))
+    frames = [entry.frame.f_locals for entry in caught.traceback if "transport/direct" in str(entry.path)]
+    assert frames
+    assert not any("s3cret" in repr(value) for frame in frames for value in frame.values())
 
 
 def test_repr_shows_no_secret() -> None:
