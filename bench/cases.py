@@ -124,7 +124,7 @@ def _tool(count: int, size: int, times: int) -> Case:
 
 def _paced(key: str, title: str, **more: Any) -> Case:
     job = {"do": "astream", "answer": ["text", 100, 8, 20], "streams": 200}
-    return Case(key, title, job, "µs/delta", _cpu_per(200 * 100), rounds=3, **more)
+    return Case(key, title, job, "µs/delta", _cpu_per(200 * 100), rounds=5, **more)
 
 
 CASES: tuple[Case, ...] = (
