@@ -476,6 +476,27 @@ def test_flags_are_read(value: str, expected: bool) -> None:
 # ---- defaults of the provider
 
 
+def test_filling_in_changes_neither_the_request_nor_the_defaults() -> None:
+    defaults = Defaults(model="m", max_tokens=5, cache="auto", stop_sequences=["s"], betas=["b"], headers={"h": "1"}, extra_body={"k": 1})
+    request = Request("hi", betas=["c"], extra_headers={"x": "2"}, extra_body={"y": 2})
+    before = request.replace()
+    filled = defaults.fill(request)
+    assert request == before
+    assert filled == request.replace(
+        model="m",
+        max_tokens=5,
+        cache="auto",
+        stop_sequences=["s"],
+        betas=["b", "c"],
+        extra_headers={"h": "1", "x": "2"},
+        extra_body={"k": 1, "y": 2},
+    )
+    filled.extra_body["z"] = 3
+    assert isinstance(filled.stop_sequences, list)
+    filled.stop_sequences.append("t")
+    assert (request, defaults.extra_body, list(defaults.stop_sequences)) == (before, {"k": 1}, ["s"])
+
+
 def test_a_providers_defaults_fill_in_what_a_request_leaves_out() -> None:
     provider = Anthropic(
         api_key="k", model="claude-test-1", max_tokens=77, temperature=0.5, stop_sequences=["x"], headers={"x-a": "1"}, extra_body={"b": 1}

@@ -112,6 +112,7 @@ class Accumulator:
     """
 
     __slots__ = (
+        "__weakref__",
         "_attempts",
         "_end",
         "_entries",

@@ -29,7 +29,8 @@ NESTING_LIMIT = 1000
 class Fragments:
     """Append is O(1), the whole is O(text), and asking for the text in between costs one join.
 
-    `add` takes a piece; the hot loops do what it does themselves, with `pieces` and `join`.
+    `add` takes a piece; the hot loops do what it does themselves, with `pieces` and `join`. `pieces` is the same list for ever, so that
+    they may hold it themselves.
     """
 
     __slots__ = ("_joined", "pieces")

@@ -469,9 +469,6 @@ class Message(_MessageOptions, frozen=True):
 def _own_blocks(value: Message | ToolResult | Parts) -> None:
     """Make `content` a list of blocks: a string is one Text, and so is each string within."""
     given = cast("str | Iterable[str | Block]", value.content)
-    if type(given) is str:
-        force_setattr(value, "content", [Text(given)])
-        return
     blocks = [Text(given)] if isinstance(given, str) else [Text(b) if isinstance(b, str) else b for b in given]
     force_setattr(value, "content", blocks)
 

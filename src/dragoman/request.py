@@ -245,9 +245,7 @@ class Request(_RequestOptions, frozen=True):
                     messages = [Message("user", m) if isinstance(m, str) else m for m in messages]
                     break
         force_setattr(self, "messages", messages)
-        if not isinstance(self.system, str):
-            own_list(self, "system")
-        own_list(self, "tools", "stop_sequences", "betas")
+        own_list(self, "system", "tools", "stop_sequences", "betas")
         own_dict(self, "metadata", "extra_headers", "extra_body")
 
     def replace(self, **changes: Any) -> Request:

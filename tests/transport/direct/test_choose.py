@@ -37,6 +37,19 @@ def test_the_environment_decides(environment: dict[str, str], url: str, way: str
     assert AutoTransport(trust_env=False).way(url) == "direct"
 
 
+def test_a_way_that_is_remembered_holds_for_its_own_url_and_kind_of_loop_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "near.example")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    transport = AsyncAutoTransport()
+
+    async def ways() -> list[str]:
+        return [transport.way(f"https://{host}/v1/{n}") for n in range(100) for host in ("near.example", "far.example")]
+
+    for _ in range(2):
+        assert run("asyncio", ways) == ["direct", "httpx2"] * 100
+        assert run("trio", ways) == ["httpx2", "httpx2"] * 100
+
+
 def test_blocking_calls_go_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
     transport = AutoTransport()
     assert repr(transport) == "AutoTransport(not used yet)"

@@ -83,6 +83,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         self.paused = False
         """Whether the socket is not being read, since the consumer has not taken what there is."""
         self._loop = loop
+        # asyncio's own loops make a plain Future: made without them it costs half; others may make one of their own kind
         self._stock = getattr(type(loop), "create_future", None) is asyncio.BaseEventLoop.create_future
         self._sock = sock
         self._buffer = buffer

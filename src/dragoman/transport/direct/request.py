@@ -51,7 +51,9 @@ class Outgoing:
 
 
 class Heads:
-    """Makes requests ready to be sent. The latest head is remembered: the calls of a program mostly differ in their bodies alone."""
+    """Makes requests ready to be sent. Any thread. The latest head is remembered: the calls of a program mostly differ in their bodies
+    alone. It is compared with method, URL and all headers, so nothing of it goes to another host or out with another key.
+    """
 
     __slots__ = ("_latest",)
 

@@ -63,6 +63,9 @@ COUNTED = frozenset(
 _MERGED = frozenset({"output_config", "metadata"})
 """Parameters that `extra_body` may complete key by key; of any other the standard field wins whole."""
 
+_UNEXPECTED = (AttributeError, KeyError, TypeError, RecursionError)
+"""What a value of a wrong type, or one that nests too deeply, makes of the code below where nobody has validated."""
+
 
 def encode(
     request: Request, *, stream: bool, label: str, api_version: str, betas: Sequence[str] = (), max_tokens: int | None = None
@@ -96,9 +99,6 @@ def encode_count(
     except _UNEXPECTED as error:
         _explain(request, error)
         raise
-
-
-_UNEXPECTED = (AttributeError, KeyError, TypeError, RecursionError)
 
 
 def _explain(request: Request, error: Exception) -> None:

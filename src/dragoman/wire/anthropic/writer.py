@@ -97,8 +97,6 @@ class Writer:
 
     def notices(self) -> list[Notice]:
         """All that was reported."""
-        if not self._notes:
-            return []
         return [
             Notice(code, message if count == 1 else f"{message} ({count} times)", path=path)
             for (code, message), (path, count) in self._notes.items()
