@@ -4,6 +4,9 @@ Strategy. Each answer is rendered once per model name (see `material.py`) and ke
 timer per event. Every event is an HTTP chunk of its own, as the real service sends them. Requests are not read beyond their model and
 whether they ask for a stream.
 
+The events of paced streams are spread evenly over time by a clock of the server's own, whoever reads them: if they followed the moments
+at which a client asked, one that asks quickly would get its events in bunches, several at each turn of its loop, and another would not.
+
 `python bench/server.py [certificate.pem]` prints one line of JSON, the ports: `{"http": …, "https": …}`, and serves until its input ends.
 """
 
@@ -11,10 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import ssl
 import sys
 from functools import lru_cache
+from itertools import count
 
 from material import Answer
 
@@ -25,6 +30,8 @@ _STREAMS = re.compile(rb'"stream": ?true')
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nrequest-id: req_1\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"0\r\n\r\n"
+_turns = count()
+_GOLDEN = (5**0.5 - 1) / 2  # the multiples of it, modulo 1, lie evenly, however many they are
 
 
 def _chunk(data: bytes) -> bytes:
@@ -36,6 +43,12 @@ def paced(model: str) -> list[bytes]:
     """What is written at each tick: the head and the first events together, then event by event, the end with the last."""
     chunks = [_chunk(event) for event in Answer.of(model).events()]
     return [_HEAD + b"".join(chunks[:3]), *chunks[3:-3], b"".join(chunks[-3:]) + _END]
+
+
+def next_beat(now: float, pace: float) -> float:
+    """The beat of the next paced answer, in seconds, at or before `now`: evenly between those before it, whenever they came."""
+    shift = next(_turns) * _GOLDEN % 1
+    return (math.floor(now / pace - shift) + shift) * pace
 
 
 @lru_cache
@@ -92,7 +105,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(plain(model))
         elif pace := Answer.of(model).pace:
             loop = asyncio.get_running_loop()
-            self._tick(loop, loop.time(), pace / 1000, paced(model), 0)
+            self._tick(loop, next_beat(loop.time(), pace / 1000), pace / 1000, paced(model), 0)
         else:
             self._transport.write(at_once(model))
 
