@@ -189,7 +189,7 @@ class CallSource(_SourceBase):
 
 
 class AsyncCallSource(_SourceBase):
-    """The driver for an event loop. `pull` is made of `poll` and `arrival`, which a stream uses itself: where the transport offers
+    """The driver for an event loop. `pull` is made of `poll`, `arrival` and `woken`, which a stream uses itself: where the transport offers
     the same (see `PolledResponse`), nothing but the consumer's own coroutines has to be woken when bytes come.
     """
 
@@ -200,17 +200,18 @@ class AsyncCallSource(_SourceBase):
         self._transport = transport
         self._response: AsyncHTTPResponse | None = None
         self._body: AsyncIterator[bytes] | None = None
-        self._polled: PolledResponse | None = None  # the body, if it can be polled
+        self._polled: PolledResponse | None = None  # the body, if it can be polled and the call is not aborted
         self.arrival: Awaitable[object]
-        """After a `poll` that gave None: what to wait for. If the wait is cancelled the source must be aborted and closed."""
+        """After a `poll` or `woken` that gave None: what to wait for. If the wait is cancelled the source must be aborted and closed."""
         self._ready: Sequence[Event] | None = None  # what `_go_on` has found
         self._going_on = False
 
     async def pull(self) -> Sequence[Event]:
         """Go on until there are events. Without any the call is over, or was aborted."""
         try:
-            while (events := self.poll()) is None:
-                await self.arrival
+            events = self.poll()
+            while events is None:
+                events = self.woken(await self.arrival)
         except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
             self.abort()
             await self.close()
@@ -218,13 +219,13 @@ class AsyncCallSource(_SourceBase):
         return events
 
     def poll(self) -> Sequence[Event] | None:
-        """The events that are there; none: the call is over, or was aborted. None: await `arrival`, and ask again."""
+        """The events that are there; none: the call is over, or was aborted. None: await `arrival`, and tell `woken`."""
         reading, polled = self._reading, self._polled
-        while reading is not None and polled is not None and not self._aborted:
+        while reading is not None and polled is not None:
             if reading.more:
                 if events := self._gone_on(reading):
                     return events
-                reading = self._reading
+                reading, polled = self._reading, self._polled
                 continue
             try:
                 data = polled.take()
@@ -240,11 +241,22 @@ class AsyncCallSource(_SourceBase):
                     self._reading = None
             if events:
                 return events
-            reading = self._reading
+            reading, polled = self._reading, self._polled
         ready, self._ready = self._ready, None
         if ready is None:
             self.arrival = self._go_on()
         return ready
+
+    def woken(self, arrived: object) -> Sequence[Event] | None:
+        """The wait for `arrival` has given this: then as `poll`."""
+        reading = self._reading
+        if isinstance(arrived, bytes) and arrived and reading is not None and not self._aborted:
+            events = reading.take(arrived)
+            if reading.over:
+                self._reading = None
+            if events:
+                return events
+        return self.poll()
 
     async def _go_on(self) -> None:
         """Carry out steps, and read what cannot be polled, until there are events or a body to poll."""
@@ -302,10 +314,10 @@ class AsyncCallSource(_SourceBase):
                     clocks.pause()
                 self._reply = Head(response.status, response.headers)
                 self._polled = self._body = None
-                if can_be_polled(response):
-                    self._polled = response
-                else:
+                if not can_be_polled(response):
                     self._body = aiter(response)
+                elif not self._aborted:
+                    self._polled = response
             elif type(step) is Body:
                 self._reading = step.reading
             elif type(step) is Release:
@@ -323,7 +335,7 @@ class AsyncCallSource(_SourceBase):
             self._reply = _mapped(error, self._call)
 
     async def _release(self) -> None:
-        response, self._response = self._response, None
+        response, self._response, self._polled = self._response, None, None
         if response is not None:
             await response.close()
 
@@ -331,7 +343,7 @@ class AsyncCallSource(_SourceBase):
         """Stop at once, without waiting: the transport shuts the connection."""
         if not self._aborted and self._reading is not None:
             self._reading.leave()
-        self._aborted = True
+        self._aborted, self._polled = True, None
         self._call.clocks.abort()
 
     async def close(self) -> None:

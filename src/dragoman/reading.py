@@ -83,6 +83,7 @@ class Reading:
         "_flows",
         "_heeds_content",
         "_meter",
+        "_plain",
         "_rest",
         "_told",
         "clocks",
@@ -112,22 +113,23 @@ class Reading:
         self._told = told
         self._body_of_error = 0 if refused else None  # bytes
         self._flows = False  # content was handed out: from now on nearly all is deltas
+        self._plain = False  # and nobody else is to be asked about them
 
     def take(self, data: bytes) -> Sequence[Event]:
         """The wait has brought these bytes: the events to hand out now."""
         wait = self.clocks.arrived()
         meter = self._meter
         meter.bytes += len(data)
+        if self._plain:  # as nearly always: what follows, without the steps
+            if wait > meter.longest_gap:
+                meter.longest_gap = wait
+            events = self._decoder.feed(data)
+            return events if events and type(events[-1]) not in TERMINAL else self._weighed(events)
         if meter.first_byte is None:
             meter.first_byte = meter.since()
         elif wait > meter.longest_gap:
             meter.longest_gap = wait
-        if not self._flows and self._body_of_error is None:
-            return self._begun(data)
-        if self._heeds_content or not self._flows:
-            return self._fed(data)
-        events = self._decoder.feed(data)  # as nearly always: the same without the step
-        return events if events and type(events[-1]) not in TERMINAL else self._weighed(events)
+        return self._fed(data) if self._flows or self._body_of_error is not None else self._begun(data)
 
     def go_on(self) -> Sequence[Event]:
         """Look at what the latest read has left: the events to hand out now."""
@@ -195,4 +197,5 @@ class Reading:
             self.out = True
             events, self.events = self._told(self.events), []
         self._flows = meter.first_content is not None
+        self._plain = self._flows and not self._heeds_content and self._body_of_error is None
         return events

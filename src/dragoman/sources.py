@@ -50,11 +50,17 @@ class PolledSource(Protocol):
 
     @property
     def arrival(self) -> Awaitable[object]:
-        """After a `poll` that gave None: what to wait for, once, before the next one. If the wait is cancelled, abort and close."""
+        """After a `poll` or `woken` that gave None: what to wait for, once. What it gives is for `woken`. If the wait is cancelled, abort
+        and close.
+        """
         ...
 
     def poll(self) -> Sequence[Event] | None:
         """The next events, as `pull`; None: there are none yet, await `arrival`."""
+        ...
+
+    def woken(self, arrived: object) -> Sequence[Event] | None:
+        """The wait for `arrival` has given this: then as `poll`."""
         ...
 
 

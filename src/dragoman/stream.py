@@ -291,7 +291,7 @@ class AsyncStream(_StreamBase[AsyncSource]):
     """The events of one call, for an event loop. As `Stream`, with `async for`, `async with`, and `await response()`."""
 
     def __init__(self, source: AsyncSource, *, raises: bool, span: Callable[[], CallSpan | None] | None = None) -> None:
-        self._polled = _as_polled(source)
+        self._polled: PolledSource | None = None  # if it is one, once the stream is open
         self._pulling = False
         super().__init__(source, raises=raises, span=span)
 
@@ -316,13 +316,15 @@ class AsyncStream(_StreamBase[AsyncSource]):
             self._pulling = True
             batch: Sequence[Event] | None
             try:
-                if not self._opened:
-                    self._open()
-                if polled is None:
-                    batch = await self._source.pull()
+                if polled is not None:
+                    batch = polled.poll()
+                    while batch is None:
+                        batch = polled.woken(await polled.arrival)
                 else:
-                    while (batch := polled.poll()) is None:
-                        await polled.arrival
+                    if not self._opened:
+                        self._open()
+                        self._polled = _as_polled(self._source)
+                    batch = await self._source.pull()
             except BaseException:  # an interrupt, a cancellation, a bug: shut the connection, pass it on as it is
                 await self.aclose()
                 raise

@@ -139,5 +139,4 @@ def own_list(value: msgspec.Struct, *names: str) -> None:
 def own_dict(value: msgspec.Struct, *names: str) -> None:
     """Replace each named dict field by a shallow copy (for `__post_init__`)."""
     for name in names:
-        given = getattr(value, name)
-        force_setattr(value, name, {**given} if type(given) is dict else dict(given))
+        force_setattr(value, name, dict(getattr(value, name)))

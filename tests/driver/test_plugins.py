@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
+from weakref import ref
 
 import pytest
 
 from dragoman import (
     Anthropic,
+    AsyncStream,
     ConfigError,
     ConnectionFailedError,
     IncompleteStreamError,
@@ -144,7 +147,7 @@ def test_a_provider_can_be_told_from_other_things() -> None:
 class Polled(AsyncResponse):
     """An answer whose pieces come one by one; None in the script: not yet, and `turn` is called while the driver waits."""
 
-    arrival: asyncio.Future[None]
+    arrival: asyncio.Future[object]
 
     def __init__(self, *script: bytes | BaseException | None, turn: Callable[[], object] = lambda: None) -> None:
         super().__init__(200, b"")
@@ -165,13 +168,24 @@ class Polled(AsyncResponse):
             loop.call_soon(self._wake, self.arrival)
         return piece
 
-    def _wake(self, arrival: asyncio.Future[None]) -> None:
+    def _wake(self, arrival: asyncio.Future[object]) -> None:
         self.turn()
         if not arrival.done():
-            arrival.set_result(None)
+            arrival.set_result(self.handed())
+
+    def handed(self) -> object:
+        """What comes with the waking."""
+        return True  # as `asyncio.Event.wait` gives
 
     async def close(self) -> None:  # type: ignore[override]
         self.closed += 1
+
+
+class Handing(Polled):
+    """What comes while the driver waits is handed over with the waking."""
+
+    def handed(self) -> object:
+        return self.script.pop(0) if self.script and isinstance(self.script[0], bytes) else None
 
 
 class PollingSender:
@@ -189,9 +203,10 @@ def polled(*answers: Polled, **settings: Any) -> Anthropic:
     return connect(async_transport=PollingSender(*answers), **settings)
 
 
-def test_an_answer_that_can_be_polled_is_not_iterated_over() -> None:
+@pytest.mark.parametrize("kind", [Polled, Handing])
+def test_an_answer_that_can_be_polled_is_not_iterated_over(kind: type[Polled]) -> None:
     async def main() -> None:
-        answer = Polled(None, EVENTS[0], None, None, b": ping\n\n", None, *EVENTS[1:3], None, b"".join(EVENTS[3:]))
+        answer = kind(None, EVENTS[0], None, None, b": ping\n\n", None, *EVENTS[1:3], None, b"".join(EVENTS[3:]))
         response = await polled(answer).acomplete(ASK)
         assert (response.text, answer.closed) == ("Hello", 1)
 
@@ -216,8 +231,61 @@ def test_the_end_of_a_polled_answer_before_its_message_is_whole_is_a_failure() -
     asyncio.run(main())
 
 
+def test_the_last_bytes_may_come_with_the_waking_and_whatever_comes_then_is_not_asked_for() -> None:
+    async def main() -> None:
+        answer = Handing(EVENTS[0], None, EVENTS[1], None, b": ping\n\n", None, *EVENTS[2:3], None, b"".join(EVENTS[3:]), AssertionError())
+        response = await polled(answer).acomplete(ASK)
+        assert (response.text, response.attempts, answer.closed) == ("Hello", 1, 1)
+        assert response.timing is not None
+        assert response.timing.bytes == sum(map(len, EVENTS)) + len(b": ping\n\n")
+
+    asyncio.run(main())
+
+
+def test_a_call_that_is_aborted_while_it_is_polled_ends() -> None:
+    class Aborted(Polled):
+        def take(self) -> bytes | None:
+            if not self.script:
+                stream._source.abort()  # pyright: ignore[reportPrivateUsage]  # as another thread may
+                self.script = [AssertionError("asked again")]
+                raise ConnectionResetError
+            return super().take()
+
+    async def main() -> None:
+        nonlocal stream
+        answer = Aborted(*EVENTS[:3])
+        stream = polled(answer).astream(ASK)
+        assert [event.type async for event in stream] == ["message_start", "block_start", "text_delta"]
+        assert answer.closed == 1
+
+    stream: AsyncStream
+    asyncio.run(main())
+
+
+def test_a_stream_that_is_kept_after_its_end_keeps_nothing_of_its_answer() -> None:
+    class Seen(Handing):
+        def take(self) -> bytes | None:
+            piece = super().take()
+            if piece is None:
+                seen.append(ref(self.arrival))
+            return piece
+
+    async def main() -> None:
+        answers = [Seen(*EVENTS[:3], None, b"".join(EVENTS[3:]))]
+        stream = polled(*answers).astream(ASK)
+        seen.append(ref(answers.pop()))
+        assert (await stream.response()).text == "Hello"
+        await asyncio.sleep(0)  # the loop itself holds the future that has woken this task
+        gc.collect()
+        assert [it() for it in seen] == [None, None]
+
+    seen: list[ref[Any]] = []
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", [Polled, Handing])
 @pytest.mark.parametrize("leaving", ["cancelled", "closed"])
-def test_a_polled_answer_that_is_left_while_it_is_awaited_is_closed(leaving: str) -> None:
+def test_a_polled_answer_that_is_left_while_it_is_awaited_is_closed(leaving: str, kind: type[Polled]) -> None:
     async def main() -> None:
         def leave() -> None:
             if leaving == "cancelled":
@@ -226,7 +294,7 @@ def test_a_polled_answer_that_is_left_while_it_is_awaited_is_closed(leaving: str
                 closing.append(asyncio.ensure_future(stream.aclose()))
 
         closing: list[asyncio.Future[None]] = []
-        answer = Polled(*EVENTS[:3], None, None, turn=leave)
+        answer = kind(*EVENTS[:3], None, EVENTS[3], turn=leave)
         stream = polled(answer).astream(ASK)
 
         async def read() -> list[str]:

@@ -265,6 +265,25 @@ def test_a_delta_for_a_stopped_block_is_an_error_even_if_that_was_the_latest() -
     assert not any(event.text == "y" for event in result.of(TextDelta))
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_content_after_the_stop_reason_is_kept_and_noticed(together: bool) -> None:
+    first = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "a"})
+    again = block(1, {"type": "text", "text": ""}, {"type": "text_delta", "text": "c"})
+    late = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "b"}}
+    reads = [named(frame) for frame in (START, *first[:2], END, late, first[2], *again, STOP)]
+    result = Result([b"".join(reads)] if together else reads)
+    assert [part.text for part in result.message.content if isinstance(part, Text)] == ["ab", "c"]
+    assert result.notices == ["after_stop", "after_stop"]
+
+
+def test_nothing_comes_after_an_error() -> None:
+    start = block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "a"})
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    result = Result([named(frame) for frame in (START, *start[:2], error, start[1], STOP)])
+    assert isinstance(result.error, OverloadedError)
+    assert [event.text for event in result.of(TextDelta)] == ["a"]
+
+
 def test_interleaved_calls_each_get_their_own_input() -> None:
     result = run("aaif-goose/goose#11637")
     assert result.message.tool_uses == [ToolUse("toolu_a", "w", {"c": "A"}), ToolUse("toolu_b", "w", {"c": "B"})]
@@ -582,6 +601,11 @@ def test_the_transports_error_is_the_end_only_without_a_stop_reason() -> None:
 
 def frames(*events: dict[str, Any]) -> bytes:
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+
+
+def named(event: dict[str, Any]) -> bytes:
+    """As the service itself writes it."""
+    return b"event: " + event["type"].encode() + b"\n" + frames(event)
 
 
 START = {"type": "message_start", "message": {"id": "m1", "model": "claude-test-1", "content": [], "usage": {"input_tokens": 1}}}

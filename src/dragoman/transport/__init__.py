@@ -285,7 +285,10 @@ class PolledResponse(Protocol):
 
     @property
     def arrival(self) -> Awaitable[object]:
-        """After a `take` that gave None: what to wait for, once, before the next one. If the wait is cancelled, close the answer."""
+        """After a `take` that gave None: what to wait for, once, before the next one. It may give what has come, as `take`
+        would (`bytes`, no other type); whatever else it gives says nothing, and `take` is asked. If the wait is cancelled, close the
+        answer.
+        """
         ...
 
     def take(self) -> bytes | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from weakref import ref
+
 import pytest
 
 from dragoman.transport.direct.answer import Answer
@@ -72,6 +75,25 @@ class TestFraming:
         head = OK + b"content-length: 1\r\n\r\na"
         answer = fed(head + excess) if together else fed(head, excess)
         assert (answer.status, answer.complete, answer.take(), answer.reusable) == (200, True, b"a", False)
+
+
+@pytest.mark.parametrize(
+    "rest", [b"content-length: 1\r\n\r\na", b"transfer-encoding: gzip\r\n\r\n", b"\r\na"], ids=["whole", "refused", "ended"]
+)
+def test_an_answer_at_its_end_is_not_held_by_its_parser(rest: bytes) -> None:
+    class Watched(Answer):
+        __slots__ = ("__weakref__",)
+
+    gc.disable()  # else it would find the cycle
+    try:
+        answer = Watched(LIMIT)
+        answer.feed(OK + rest)
+        answer.eof()
+        seen = ref(answer)
+        del answer
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 class TestRefusal:

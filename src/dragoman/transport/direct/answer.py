@@ -1,7 +1,8 @@
 """One answer, from bytes to status, headers and body: llhttp does the parsing, this decides what is acceptable.
 
 Strategy. Sans-I/O, like h11: `feed` takes what came, `eof` is told how the connection ended, and the rest are attributes. llhttp runs
-in its strict mode. What it leaves open is decided here, always towards refusing: another protocol or version, a second framing of the
+in its strict mode. There is a parser from the first byte to the end of the answer or what is refused, and no longer: it holds this object
+as this holds it. What it leaves open is decided here, always towards refusing: another protocol or version, a second framing of the
 body, an upgrade nobody asked for, heads and trailers beyond a limit. A fault never hides what came before it: the pieces of the body
 are there, then the fault.
 
@@ -15,7 +16,7 @@ import re
 
 import httptools
 
-from dragoman.transport.direct.faults import Fault, ReadError, RemoteProtocolError
+from dragoman.transport.direct.faults import Fault, RemoteProtocolError
 
 __all__ = ["Answer"]
 
@@ -78,7 +79,7 @@ class Answer:
         """Whether bytes came after the end, or anything else forbids another request on the connection."""
         self.fault: Fault | None = None
         self.on_body = self.pieces.append
-        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = None
         self._limit = max_header_bytes
         self._bodiless = bodiless
         self._raw_headers: list[tuple[bytes, bytes]] = []
@@ -96,14 +97,9 @@ class Answer:
     def feed(self, data: memoryview | bytes) -> None:
         """Take bytes; nothing of them is kept but copies."""
         parser = self._parser
-        if self.complete or self.fault is not None or parser is None:
+        if parser is None and (parser := self._begin(data)) is None:
             self.excess = self.excess or self.complete
             return
-        if not self.begun:
-            self.begun = True
-            if data[0] != 0x48:  # the H of HTTP: llhttp would pass over line breaks, and also reads RTSP and ICE
-                self.fault = RemoteProtocolError("not HTTP")
-                return
         pieces = self.pieces
         had = len(pieces)
         try:
@@ -114,8 +110,9 @@ class Answer:
             if self.complete:
                 self.excess = True
             elif self.fault is None:
-                self.fault = RemoteProtocolError("not HTTP")
-                self.fault.__cause__ = error
+                fault = RemoteProtocolError("not HTTP")
+                fault.__cause__ = error
+                self._break(fault)
         if self._over_at is not None:
             del pieces[self._over_at :]
         if len(pieces) > had:
@@ -124,7 +121,18 @@ class Answer:
         elif self.fault is None:
             self._since_body += len(data)
             if self._since_body > self._limit and not self.complete:
-                self.fault = RemoteProtocolError("more header bytes than max_header_bytes")
+                self._break(RemoteProtocolError("more header bytes than max_header_bytes"))
+
+    def _begin(self, data: memoryview | bytes) -> httptools.HttpResponseParser | None:
+        """The parser, once the first byte has come; None: nothing more is parsed."""
+        if self.begun or self.complete or self.fault is not None:
+            return None
+        self.begun = True
+        if data[0] != 0x48:  # the H of HTTP: llhttp would pass over line breaks, and also reads RTSP and ICE
+            self._break(RemoteProtocolError("not HTTP"))
+            return None
+        self._parser = parser = httptools.HttpResponseParser(self)
+        return parser
 
     def eof(self, *, ragged: bool = False) -> None:
         """The peer has closed the connection; `ragged`: without TLS's own end, so that what came may have been cut by anyone."""
@@ -132,16 +140,15 @@ class Answer:
         if self.complete or self.fault is not None:
             return
         if self.head and self._until_close and not ragged:
-            self.complete = True
+            self._end()
         else:
-            self.fault = RemoteProtocolError("closed too early")
+            self._break(RemoteProtocolError("closed too early"))
 
-    def broken(self, error: BaseException) -> None:
+    def broken(self, fault: Fault) -> None:
         """The connection broke: reset by the peer, or its TLS is damaged."""
         self.excess = True
         if not self.complete and self.fault is None:
-            self.fault = ReadError("connection")
-            self.fault.__cause__ = error
+            self._break(fault)
 
     def take(self) -> bytes:
         """The body's bytes that have come since the last time."""
@@ -152,7 +159,7 @@ class Answer:
         return data
 
     def release(self) -> None:
-        """Nothing more will be fed. Frees the parser, which holds this object as this holds it."""
+        """Nothing more will be fed, which would make a new parser where no byte has come yet: frees the one there is."""
         self._parser = None
 
     # ---- called by the parser, which calls `on_body`, a list's own `append`, without a step of Python
@@ -223,8 +230,13 @@ class Answer:
 
     def _end(self) -> None:
         self.complete = True
+        self._parser = None
         self._over_at = len(self.pieces)
 
     def _refuse(self, text: str) -> None:
-        self.fault = RemoteProtocolError(text)
+        self._break(RemoteProtocolError(text))
         self._over_at = len(self.pieces)
+
+    def _break(self, fault: Fault) -> None:
+        self.fault = fault
+        self._parser = None

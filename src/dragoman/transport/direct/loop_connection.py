@@ -28,7 +28,7 @@ from dragoman.transport.direct.tls import TLS
 
 __all__ = ["LoopConnection", "Stopped"]
 
-Wants: TypeAlias = Literal["head", "body", "write"]
+Wants: TypeAlias = Literal["head", "body", "bytes", "write"]
 
 
 class Stopped(Fault):
@@ -92,7 +92,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._tls: TLS | None = None
         self._handshake: asyncio.Future[None] | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[bytes | None] | None = None
         self._wants: Wants = "head"
         self._timer: asyncio.TimerHandle | None = None
         self._armed = False
@@ -208,13 +208,15 @@ class LoopConnection(asyncio.BufferedProtocol):
         if clocks.aborted or self.expired is not None:
             raise Stopped
 
-    def arrival(self, wants: Wants) -> asyncio.Future[None]:
-        """What `wait` waits for, for a caller that awaits it itself: it then has to look what has happened."""
+    def arrival(self, wants: Wants) -> asyncio.Future[bytes | None]:
+        """What `wait` waits for, for a caller that awaits it itself: it then has to look what has happened. "bytes" is as "body", but
+        what the read that ends the wait brings of the body is its result, and taken; None: look.
+        """
         if not self._armed or wants != self._wants:
             self._wants = wants
             self._arm()
         loop = self._loop
-        waiter: asyncio.Future[None] = asyncio.Future(loop=loop) if self._stock else loop.create_future()
+        waiter: asyncio.Future[bytes | None] = asyncio.Future(loop=loop) if self._stock else loop.create_future()
         self._waiter = waiter
         return waiter
 
@@ -255,7 +257,7 @@ class LoopConnection(asyncio.BufferedProtocol):
             or answer.pieces
             or answer.complete
             or answer.fault is not None
-            or (self._wants != "body" and answer.head)
+            or (self._wants in ("head", "write") and answer.head)
             or (self._wants == "write" and not self._write_paused)
         ):
             self._waiter = None
@@ -290,10 +292,10 @@ class LoopConnection(asyncio.BufferedProtocol):
         else:
             self._decrypt(self._tls, self._buffer[:nbytes], answer)
         waiter = self._waiter
-        if waiter is not None and self._wants == "body" and answer.pieces:  # as nearly always
+        if waiter is not None and self._wants == "bytes" and answer.pieces:  # as nearly always
             self._waiter = None
             if not waiter.done():
-                waiter.set_result(None)
+                waiter.set_result(answer.take())
         else:
             self._came(answer)
 
@@ -365,9 +367,8 @@ class LoopConnection(asyncio.BufferedProtocol):
         if not isinstance(error, Fault):
             fault.__cause__ = error
         self.lost = fault
-        answer = self.answer
-        if answer is not None and answer.fault is None and not answer.complete:
-            answer.fault = fault
+        if self.answer is not None:
+            self.answer.broken(fault)
 
     # ---- TLS handshake
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from weakref import ref
 
 from dragoman.errors import DragomanError
@@ -59,13 +59,13 @@ class LoopExchange:
         self._options = options
         self._clocks = clocks
         self._answer = Answer(options.max_header_bytes, bodiless=outgoing.bodiless)
-        self.arrival: Awaitable[object]
+        self.arrival: asyncio.Future[bytes | None]
         """See `PolledResponse`."""
         self._connection: LoopConnection | None = None
         self._connecting: asyncio.Timeout | None = None
         self._unpacker: Unpacker | None = None
         self._unpacked: Iterator[bytes] = iter(())
-        self._reading = False
+        self._reading = False  # the latest `take` gave None: see `_is_awaited`
         self._over = False
         self._finished = False
         self._cut = False
@@ -162,27 +162,34 @@ class LoopExchange:
 
     async def __anext__(self) -> bytes:
         """The next bytes. Raises as `Transport` says; after `close`, StopAsyncIteration."""
-        while (data := self.take()) is None:
+        data = self.take()
+        while data is None:
             try:
-                await self.arrival
+                data = await self.arrival
             except BaseException:  # the task is being cancelled
-                self._reading = False
                 self._let_go(finished=False)
                 raise
+            finally:
+                self._reading = False
             self._clocks.received()
+            if data is None:
+                data = self.take()
+            elif self._over and not self._finished:  # closed by another task after the bytes came and before this one ran
+                raise aborted()
         if not data:
             raise StopAsyncIteration
         return data
 
     def take(self) -> bytes | None:
         """See `PolledResponse`."""
-        self._reading = False
         answer = self._answer
         while (connection := self._connection) is not None:  # while the answer is not over
             unpacker = self._unpacker
             if unpacker is not None and (data := self._unpack_on()):
+                self._reading = False
                 return data
             if answer.pieces:
+                self._reading = False
                 if connection.paused:
                     connection.resume()
                 if unpacker is None:
@@ -195,7 +202,7 @@ class LoopExchange:
                 raise self._failed(fault) from _cause(fault)
             else:
                 self._reading = True
-                self.arrival = connection.arrival("body")
+                self.arrival = connection.arrival("bytes" if unpacker is None else "body")
                 return None
         if self._cut or (self._clocks.aborted and not self._finished):
             self._cut = False
@@ -208,6 +215,15 @@ class LoopExchange:
         except Fault as error:
             raise self._failed(error) from _cause(error)
 
+    def _is_awaited(self) -> bool:
+        """Whether a task waits for bytes, was woken without any and will ask `take`, or is being cancelled. One that was given bytes
+        waits no longer.
+        """
+        if not self._reading:
+            return False
+        arrival = self.arrival
+        return not arrival.done() or arrival.cancelled() or arrival.result() is None
+
     async def read(self) -> bytes:
         """The rest of the body, whole."""
         return b"".join([data async for data in self])
@@ -217,7 +233,7 @@ class LoopExchange:
         if self._over:
             return
         answer, connection = self._answer, self._connection
-        if self._reading:  # by another task, which then sees that its answer was cut
+        if self._is_awaited():  # by another task, which then sees that its answer was cut
             self._cut = True
         elif self._clocks.complete and not answer.complete and connection is not None and not self._clocks.aborted:
             with contextlib.suppress(TimeoutError, Fault):
@@ -289,7 +305,7 @@ class LoopExchange:
             with contextlib.suppress(RuntimeError):  # it has ended in this very turn
                 self._connecting.reschedule(self._here.loop.time())
         elif self._connection is not None and not self._over:
-            if self._reading or not self._answer.head:
+            if self._is_awaited() or not self._answer.head:
                 self._connection.abort()  # the task that waits lets go on its way out
             else:
                 self._let_go(finished=False)

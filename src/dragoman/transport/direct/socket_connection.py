@@ -25,7 +25,7 @@ from dragoman.errors import Phase
 from dragoman.transport import LONGEST_WAIT, Clocks, wait_in_steps
 from dragoman.transport.direct.addresses import Address, literal, new_socket, ordered
 from dragoman.transport.direct.answer import Answer
-from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, WriteError
+from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, ReadError, WriteError
 from dragoman.transport.direct.options import HAPPY_EYEBALLS_DELAY, READ_SIZE, WRITE_SIZE
 from dragoman.transport.direct.request import Key
 from dragoman.transport.direct.tls import TLS, plain_buffer
@@ -117,7 +117,9 @@ class SocketConnection:
             if ended:
                 answer.eof()
         except OSError as error:
-            answer.broken(error)
+            fault = ReadError("connection")
+            fault.__cause__ = error
+            answer.broken(fault)
 
     def alive(self) -> bool:
         """Whether nothing has come on this idle connection: neither an end nor bytes that nobody asked for."""

@@ -95,7 +95,7 @@ class AnthropicDecoder(AnswerDecoder):
         provider: str = "anthropic",
     ) -> None:
         # what every delta needs comes first: attributes lie in memory in the order in which they are made
-        self._latest: OpenBlock | None = None  # if it is open: most deltas are for the block that started last
+        self._latest: OpenBlock | None = None  # until it or the answer stops: most deltas are for the block that started last
         self._latest_index = -1  # of the wire
         self._stop: dict[str, Any] | None = None
         self._open: dict[int, OpenBlock] = {}  # by wire index
@@ -124,7 +124,7 @@ class AnthropicDecoder(AnswerDecoder):
     def feed(self, data: bytes) -> list[Event]:
         """Events that these bytes complete. One more piece of an open block, alone in its read, takes the shortest way."""
         block = self._latest  # only a stream's is ever here
-        if block is not None and self._stop is None and not self._ended and (payload := self._sse.one(data)) is not None:
+        if block is not None and (payload := self._sse.one(data)) is not None:
             try:
                 frame = frequent(payload)
             except (msgspec.MsgspecError, RecursionError):
@@ -204,6 +204,10 @@ class AnthropicDecoder(AnswerDecoder):
             self._opaque(frame, kind)
             self._notice("unknown_event", f"an event of unknown type {kind[:100]!r} was passed on")
 
+    def _end(self, event: MessageStop | Failed) -> None:
+        self._latest = None
+        super()._end(event)
+
     def _break(self, detail: str, *, body: bytes = b"") -> None:
         """The stream contradicts itself: an error, or only a notice once the answer is known to be complete."""
         if self._stop is not None:
@@ -274,6 +278,7 @@ class AnthropicDecoder(AnswerDecoder):
     def _hold(self, delta: dict[str, Any]) -> None:
         """Remember a stop reason. A later one replaces it, null does not."""
         if delta.get("stop_reason") is not None:
+            self._latest = None
             self._stop = {key: delta.get(key) for key in _STOP_KEYS}
 
     def _on_message_stop(self, frame: dict[str, Any]) -> None:
@@ -305,8 +310,8 @@ class AnthropicDecoder(AnswerDecoder):
         elif known is not None or index in self._stopped:
             self._break(f"content_block_start for block {index}, which was started before")
         else:
-            self._open[index] = self._latest = self._open_block(block)
-            self._latest_index = index
+            self._open[index] = opened = self._open_block(block)
+            self._latest, self._latest_index = opened if self._stop is None else None, index
 
     def _open_block(self, data: dict[str, Any]) -> OpenBlock:
         """Emit the start of a block and what it brought along."""
@@ -476,7 +481,6 @@ class AnthropicDecoder(AnswerDecoder):
         for index in sorted(self._open, key=lambda wire_index: self._open[wire_index].index):
             self._close_block(self._open[index], complete=False)
         self._open.clear()
-        self._latest = None
         return MessageStop(
             stop,
             raw_stop=raw,
