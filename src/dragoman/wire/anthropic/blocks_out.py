@@ -44,6 +44,7 @@ from dragoman.wire.anthropic.blocks import WIRE
 from dragoman.wire.anthropic.cache import MARKS, MovedMark, carry, without_marks
 from dragoman.wire.anthropic.plain import WireBlock, is_plain
 from dragoman.wire.anthropic.writer import Writer, with_extra
+from dragoman.wire.json_values import as_object
 
 __all__ = ["BLOCKS", "SYSTEM_BLOCKS", "check_inputs", "write_call"]
 
@@ -188,7 +189,7 @@ def _server_tool_use(w: Writer, block: ServerToolUse) -> WireBlock | None:
         w.note("block_left_out", "a server-side tool call of another dialect is left out", block)
         return None
     wire: WireBlock = {"type": "server_tool_use", "id": block.id, "name": block.name, "input": block.input}
-    if "server_name" in block.extra.get(WIRE, {}):
+    if "server_name" in as_object(block.extra.get(WIRE)):
         wire["type"] = "mcp_tool_use"
         w.features["mcp_tool_use"] = None
     w.check_json(block.input, block, "input")

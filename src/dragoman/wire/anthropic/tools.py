@@ -10,6 +10,7 @@ from dragoman.validation.tools import has_tools_elsewhere
 from dragoman.wire.anthropic.cache import MARKS
 from dragoman.wire.anthropic.plain import WireBlock
 from dragoman.wire.anthropic.writer import Writer, with_extra
+from dragoman.wire.json_values import as_object
 
 __all__ = ["write_tool_choice", "write_tools"]
 
@@ -41,7 +42,7 @@ def _tool(tool: Tool) -> WireBlock:
     wire: WireBlock = {"name": tool.name}
     if tool.description:
         wire["description"] = tool.description
-    if tool.input_schema or "input_schema" not in tool.extra.get("anthropic", {}):
+    if tool.input_schema or "input_schema" not in as_object(tool.extra.get("anthropic")):
         wire["input_schema"] = tool.input_schema or NO_PARAMETERS
     if tool.strict:
         wire["strict"] = True
