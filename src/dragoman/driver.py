@@ -17,6 +17,7 @@ from dragoman.event import Event
 from dragoman.reading import Reading
 from dragoman.response import RateLimits, Timing
 from dragoman.transport import (
+    Arrived,
     AsyncHTTPResponse,
     AsyncTransport,
     HTTPResponse,
@@ -250,8 +251,8 @@ class AsyncCallSource(_SourceBase):
     def woken(self, arrived: object) -> Sequence[Event] | None:
         """The wait for `arrival` has given this: then as `poll`."""
         reading = self._reading
-        if isinstance(arrived, bytes) and arrived and reading is not None and not self._aborted:
-            events = reading.take(arrived)
+        if type(arrived) is Arrived and reading is not None and not self._aborted:
+            events = reading.take(arrived.data)
             if reading.over:
                 self._reading = None
             if events:

@@ -23,6 +23,7 @@ from dragoman import (
 )
 from dragoman.testing import Replay, anthropic_events
 from dragoman.testing.cassette import Cassette
+from dragoman.transport import Arrived
 
 ASK = Request("hi")
 BODY = b"".join(anthropic_events("Hello"))
@@ -185,7 +186,7 @@ class Handing(Polled):
     """What comes while the driver waits is handed over with the waking."""
 
     def handed(self) -> object:
-        return self.script.pop(0) if self.script and isinstance(self.script[0], bytes) else None
+        return Arrived(self.script.pop(0)) if self.script and isinstance(self.script[0], bytes) else None  # type: ignore[arg-type]
 
 
 class PollingSender:

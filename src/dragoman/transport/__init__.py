@@ -15,6 +15,8 @@ from threading import Event, Lock
 from time import monotonic
 from typing import Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
+import msgspec
+
 from dragoman.errors import ConfigError, Phase, RequestTimeoutError
 from dragoman.value import Value
 from dragoman.wire.base import HTTPRequest
@@ -22,6 +24,7 @@ from dragoman.wire.base import HTTPRequest
 __all__ = [
     "LONGEST_WAIT",
     "YEAR",
+    "Arrived",
     "AsyncHTTPResponse",
     "AsyncTransport",
     "Clocks",
@@ -280,14 +283,24 @@ class AsyncHTTPResponse(Protocol):
     async def close(self) -> None: ...
 
 
+class Arrived(msgspec.Struct, frozen=True, gc=False):
+    """Bytes of a body, one at least, as the result of a wait. Its repr shows how many: an event loop writes the results of futures into
+    the reprs of its tasks, and those into logs.
+    """
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"<{len(self.data)} bytes>"
+
+
 class PolledResponse(Protocol):
     """What an async answer may also offer: its iteration in two steps, so that a driver can wait without a coroutine for each read."""
 
     @property
     def arrival(self) -> Awaitable[object]:
-        """After a `take` that gave None: what to wait for, once, before the next one. It may give what has come, as `take`
-        would (`bytes`, no other type); whatever else it gives says nothing, and `take` is asked. If the wait is cancelled, close the
-        answer.
+        """After a `take` that gave None: what to wait for, once, before the next one. It may give what has come, in an `Arrived`:
+        that is then taken. Whatever else it gives says nothing, and `take` is asked. If the wait is cancelled, close the answer.
         """
         ...
 

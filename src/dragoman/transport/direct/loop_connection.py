@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 from weakref import WeakSet
 
 from dragoman.errors import ConfigError, Phase
-from dragoman.transport import Clocks
+from dragoman.transport import Arrived, Clocks
 from dragoman.transport.direct.answer import Answer
 from dragoman.transport.direct.faults import ClosedHere, ConnectError, Fault, ReadError, WriteError
 from dragoman.transport.direct.options import BODY_LIMIT, WRITE_SIZE
@@ -92,7 +92,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._tls: TLS | None = None
         self._handshake: asyncio.Future[None] | None = None
-        self._waiter: asyncio.Future[bytes | None] | None = None
+        self._waiter: asyncio.Future[Arrived | None] | None = None
         self._wants: Wants = "head"
         self._timer: asyncio.TimerHandle | None = None
         self._armed = False
@@ -208,7 +208,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         if clocks.aborted or self.expired is not None:
             raise Stopped
 
-    def arrival(self, wants: Wants) -> asyncio.Future[bytes | None]:
+    def arrival(self, wants: Wants) -> asyncio.Future[Arrived | None]:
         """What `wait` waits for, for a caller that awaits it itself: it then has to look what has happened. "bytes" is as "body", but
         what the read that ends the wait brings of the body is its result, and taken; None: look.
         """
@@ -216,7 +216,7 @@ class LoopConnection(asyncio.BufferedProtocol):
             self._wants = wants
             self._arm()
         loop = self._loop
-        waiter: asyncio.Future[bytes | None] = asyncio.Future(loop=loop) if self._stock else loop.create_future()
+        waiter: asyncio.Future[Arrived | None] = asyncio.Future(loop=loop) if self._stock else loop.create_future()
         self._waiter = waiter
         return waiter
 
@@ -295,7 +295,7 @@ class LoopConnection(asyncio.BufferedProtocol):
         if waiter is not None and self._wants == "bytes" and answer.pieces:  # as nearly always
             self._waiter = None
             if not waiter.done():
-                waiter.set_result(answer.take())
+                waiter.set_result(Arrived(answer.take()))
         else:
             self._came(answer)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from weakref import ref
 
 from dragoman.errors import DragomanError
-from dragoman.transport import Clocks, HeaderList
+from dragoman.transport import Arrived, Clocks, HeaderList
 from dragoman.transport.direct.answer import Answer
 from dragoman.transport.direct.content import Unpacker, unpacker_for
 from dragoman.transport.direct.faults import ClosedHere, Fault, ReadError, RemoteProtocolError, WriteError
@@ -59,7 +59,7 @@ class LoopExchange:
         self._options = options
         self._clocks = clocks
         self._answer = Answer(options.max_header_bytes, bodiless=outgoing.bodiless)
-        self.arrival: asyncio.Future[bytes | None]
+        self.arrival: asyncio.Future[Arrived | None]
         """See `PolledResponse`."""
         self._connection: LoopConnection | None = None
         self._connecting: asyncio.Timeout | None = None
@@ -165,17 +165,19 @@ class LoopExchange:
         data = self.take()
         while data is None:
             try:
-                data = await self.arrival
+                arrived = await self.arrival
             except BaseException:  # the task is being cancelled
                 self._let_go(finished=False)
                 raise
             finally:
                 self._reading = False
             self._clocks.received()
-            if data is None:
+            if arrived is None:
                 data = self.take()
             elif self._over and not self._finished:  # closed by another task after the bytes came and before this one ran
                 raise aborted()
+            else:
+                data = arrived.data
         if not data:
             raise StopAsyncIteration
         return data
